@@ -1,0 +1,191 @@
+"""Families to cases: every combination of the variables that passes `where`, fully evaluated."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gradcheck.cases.family import Family, InitSpec, InputSpec, KnownSpec, Override, plain
+from gradcheck.cases.naming import fill, join
+from gradcheck.cases.source import Node
+from gradcheck.language import Expression, evaluate, parse_expression
+from gradcheck.language.parse import LanguageError
+from gradcheck.model.case import Case, Init, Input, KnownFailure, Shape, Value
+from gradcheck.model.errors import CaseFileError
+from gradcheck.model.init import INIT_KINDS
+from gradcheck.model.place import Place
+
+#: More combinations in one family are a slip of the pen.
+MAX_COMBINATIONS = 100_000
+#: ggml counts bytes in 64 bits; no tensor that large is meant.
+MAX_ELEMENTS = 2**40
+
+Scope = Mapping[str, Value]
+
+
+def expand(families: Iterable[Family], mode: str) -> list[Case]:
+    """The cases of `mode`, in the order of the files.
+
+    A case that stands twice in a family is taken once. Raises CaseFileError where an expression fails or
+    where two families give different cases the same id.
+    """
+    cases: dict[str, Case] = {}
+    for family in families:
+        if mode not in family.modes:
+            continue
+        for case in _family_cases(family, mode):
+            other = cases.setdefault(case.id, case)
+            if other.place != case.place:
+                raise CaseFileError(f"the case {case.id} stands here and at {other.place}", case.place)
+    return list(cases.values())
+
+
+def _family_cases(family: Family, mode: str) -> Iterator[Case]:
+    override = family.override(mode)
+    for scope in _combinations(family):
+        if not _holds(family.where, scope, family.place) or not _holds(override.where, scope, family.place):
+            continue
+        full = dict(scope)
+        full["op"] = family.op
+        for name, node in family.let:
+            full[name] = _value(node, full)
+        yield _case(family, override, scope, full)
+
+
+def _combinations(family: Family) -> Iterator[dict[str, Value]]:
+    total = sum(math.prod(len(values) for _, values in axes) for axes in family.sweeps)
+    if total > MAX_COMBINATIONS:
+        raise CaseFileError(
+            f"{total:,} combinations of variables; at most {MAX_COMBINATIONS:,} in a family", family.place
+        )
+    for axes in family.sweeps:
+        for values in itertools.product(*(values for _, values in axes)):
+            found: dict[str, Value] = {}
+            for (names, _), value in zip(axes, values, strict=True):
+                if len(names) == 1:
+                    found[names[0]] = value
+                else:
+                    assert isinstance(value, tuple)
+                    found.update(zip(names, value, strict=True))
+            yield {name: found[name] for name in family.variables}
+
+
+def _case(family: Family, override: Override, scope: Scope, full: Scope) -> Case:
+    variables = tuple(scope.items())
+    inits = dict(override.inits)
+    return Case(
+        op=family.op,
+        name=_name(family, variables, full),
+        vars=variables,
+        scope=tuple(full.items()),
+        inputs=tuple(
+            _input(spec, inits.get(spec.name, spec.init), full)
+            for spec in family.inputs
+            if _holds(spec.condition, full, spec.place)
+        ),
+        graph=family.graph,
+        place=family.place,
+        limits=tuple({**dict(family.limits), **dict(override.limits)}.items()),
+        step=_step(override.step or family.step, full),
+        gradient=family.gradient,
+        skip=override.skip,
+        known=tuple(_known(spec) for spec in family.known if _holds(spec.where, full, family.place)),
+    )
+
+
+def _name(family: Family, variables: tuple[tuple[str, Value], ...], full: Scope) -> str:
+    if family.template is None:
+        return join(variables)
+    try:
+        return fill(family.template, full)
+    except KeyError as error:
+        raise CaseFileError(f"`id` uses the unknown variable {error}", family.place) from None
+
+
+def _known(spec: KnownSpec) -> KnownFailure:
+    return KnownFailure(spec.mode, spec.status, spec.reason, spec.ggml)
+
+
+def _step(node: Node | None, scope: Scope) -> float | None:
+    if node is None:
+        return None
+    step = _value(node, scope)
+    if step is None:
+        return None
+    if isinstance(step, bool) or not isinstance(step, int | float) or not step > 0:
+        raise node.fail(f"the step must be a positive number, not {step!r}")
+    return float(step)
+
+
+def _input(spec: InputSpec, init: InitSpec, scope: Scope) -> Input:
+    kind = "f32" if spec.type is None else _type(spec.type, scope)
+    differentiable = kind == "f32"
+    return Input(
+        name=spec.name,
+        type=kind,
+        ne=_shape(spec, scope),
+        init=_init(init, scope, spec.place),
+        param=spec.param and differentiable,
+        reason=spec.reason,
+    )
+
+
+def _type(node: Node, scope: Scope) -> str:
+    if not isinstance(node.value, str):
+        raise node.fail(f"a type is a word such as f32, not {node.value!r}")
+    value = scope.get(node.value, node.value)
+    if not node.value.isidentifier():
+        value = _value(node, scope)
+    if not isinstance(value, str):
+        raise node.fail(f"a type is a word such as f32, not {value!r}")
+    return value
+
+
+def _shape(spec: InputSpec, scope: Scope) -> Shape:
+    value = _value(spec.ne, scope)
+    dims = value if isinstance(value, tuple) else (value,)
+    if not 1 <= len(dims) <= 4:
+        raise spec.ne.fail(f"a shape has 1 to 4 dimensions, not {len(dims)}")
+    for dim in dims:
+        if isinstance(dim, bool) or not isinstance(dim, int) or dim < 0:
+            raise spec.ne.fail(
+                f"the shape of {spec.name} is {list(dims)}; dimensions are whole and not negative"
+            )
+    ne = tuple(dim for dim in dims if isinstance(dim, int))
+    if math.prod(ne) > MAX_ELEMENTS:
+        raise spec.ne.fail(f"the shape of {spec.name} is {list(dims)}: {math.prod(ne):,} elements")
+    padded = ne + (1,) * (4 - len(ne))
+    return padded[0], padded[1], padded[2], padded[3]
+
+
+def _init(spec: InitSpec, scope: Scope, place: Place) -> Init:
+    given = {name: _value(node, scope) for name, node in spec.args}
+    args = {name: given.get(name, default) for name, default in INIT_KINDS[spec.kind].items()}
+    for name, value in args.items():
+        if isinstance(value, str):
+            raise CaseFileError(
+                f"the argument {name} of init {spec.kind} must be a number, not {value!r}", place
+            )
+    return Init(spec.kind, tuple(args.items()))
+
+
+def _value(node: Node, scope: Scope) -> Value:
+    """A node's value: text is an expression, a list is evaluated item by item, the rest stands for itself."""
+    if isinstance(node.value, list):
+        return tuple(_value(item, scope) for item in node.value)
+    if not isinstance(node.value, str):
+        return plain(node)
+    try:
+        value: Value = evaluate(parse_expression(node.value), scope)
+    except LanguageError as error:
+        raise node.fail(str(error)) from None
+    return value
+
+
+def _holds(condition: Expression | None, scope: Mapping[str, Any], place: Place) -> bool:
+    if condition is None:
+        return True
+    try:
+        return bool(evaluate(condition, scope))
+    except LanguageError as error:
+        raise CaseFileError(f"`{condition.text}`: {error}", place) from None

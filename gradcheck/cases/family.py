@@ -1,0 +1,337 @@
+"""A family as it stands in a case file: checked for its form, not yet expanded into cases."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from gradcheck.cases.source import Node
+from gradcheck.language import Expression, parse_expression, parse_graph
+from gradcheck.language.parse import LanguageError
+from gradcheck.model.case import Value
+from gradcheck.model.init import INIT_KINDS
+from gradcheck.model.place import Place
+from gradcheck.model.status import Status
+
+#: The modes that a case file can speak of.
+MODES = ("grad", "eval", "perf", "support")
+
+_FAMILY_KEYS = ("op", "doc", "vars", "sweeps", "where", "let", "id", "inputs", "graph", "limits", "step",
+                "gradient", "modes", "known", *MODES)  # fmt: skip
+_OVERRIDE_KEYS = ("where", "skip", "limits", "step", "inputs")
+_INPUT_KEYS = ("type", "ne", "init", "param", "if")
+_KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml")
+
+
+@dataclass(frozen=True, slots=True)
+class InitSpec:
+    """An init whose arguments may still be expressions."""
+
+    kind: str
+    args: tuple[tuple[str, Node], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """An input whose type, shape and condition may still be expressions."""
+
+    name: str
+    type: Node | None
+    ne: Node
+    init: InitSpec
+    param: bool
+    reason: str
+    condition: Expression | None
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSpec:
+    """A known failure and the condition under which a case has it."""
+
+    mode: str
+    where: Expression | None
+    status: Status
+    reason: str
+    ggml: str
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What a mode changes in a family."""
+
+    where: Expression | None = None
+    skip: str = ""
+    limits: tuple[tuple[str, float], ...] = ()
+    step: Node | None = None
+    inits: tuple[tuple[str, InitSpec], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """All cases of an op that share a graph. `sweeps` are combinations of values by (tied) variable names."""
+
+    op: str
+    sweeps: tuple[tuple[tuple[tuple[str, ...], tuple[Value, ...]], ...], ...]
+    variables: tuple[str, ...]
+    where: Expression | None
+    let: tuple[tuple[str, Node], ...]
+    template: str | None
+    inputs: tuple[InputSpec, ...]
+    graph: str
+    limits: tuple[tuple[str, float], ...]
+    step: Node | None
+    gradient: str
+    modes: tuple[str, ...]
+    known: tuple[KnownSpec, ...]
+    overrides: tuple[tuple[str, Override], ...]
+    place: Place
+
+    def override(self, mode: str) -> Override:
+        """What `mode` changes; an empty override where it says nothing."""
+        return dict(self.overrides).get(mode, Override())
+
+
+def read_families(document: Node) -> list[Family]:
+    """The families of one document: a mapping is one, a list holds several. Raises CaseFileError."""
+    entries = document.value if isinstance(document.value, list) else [document]
+    return [family for entry in entries for family in _families(entry)]
+
+
+def _families(node: Node) -> list[Family]:
+    _keys(node, _FAMILY_KEYS, "a family", required=("op", "inputs", "graph"))
+    ops = node.value["op"]
+    names = [_word(item, "op") for item in ops.value] if isinstance(ops.value, list) else [_word(ops, "op")]
+    if not names:
+        raise ops.fail("`op` names no op")
+    return [_family(node, op) for op in names]
+
+
+def _family(node: Node, op: str) -> Family:
+    get = node.value.get
+    variables, sweeps = _sweeps(get("vars"), get("sweeps"))
+    inputs = tuple(_input(name, entry) for name, entry in _mapping(node.value["inputs"], "`inputs`"))
+    gradient = _word(get("gradient"), "gradient") if get("gradient") else "nonzero"
+    if gradient not in ("zero", "nonzero"):
+        raise get("gradient").fail(f"`gradient` is zero or nonzero, not {gradient}")
+    return Family(
+        op=op,
+        sweeps=sweeps,
+        variables=variables,
+        where=_expression(get("where")),
+        let=tuple(_mapping(get("let"), "`let`")) if get("let") else (),
+        template=_word(get("id"), "id") if get("id") else None,
+        inputs=inputs,
+        graph=_graph(node.value["graph"]),
+        limits=_limits(get("limits")),
+        step=get("step"),
+        gradient=gradient,
+        modes=_modes(get("modes")),
+        known=tuple(_known(item) for item in _list(get("known"), "`known`")),
+        overrides=tuple((mode, _override(get(mode), inputs)) for mode in MODES if get(mode)),
+        place=node.place,
+    )
+
+
+def _sweeps(vars_node: Node | None, sweeps_node: Node | None) -> tuple[tuple[str, ...], Any]:
+    base = [_axis(name, node) for name, node in _mapping(vars_node, "`vars`")] if vars_node else []
+    names = tuple(name for axis, _ in base for name in axis)
+    for name in names:
+        if names.count(name) > 1 and vars_node:
+            raise vars_node.fail(f"the variable {name} stands here twice")
+    if sweeps_node is None:
+        return names, (tuple(base),)
+    sweeps = []
+    for entry in _list(sweeps_node, "`sweeps`"):
+        axes = [_axis(name, node) for name, node in _mapping(entry, "a sweep")]
+        given = {name for axis, _ in axes for name in axis}
+        for name in sorted(given - set(names)):
+            raise entry.fail(
+                f"a sweep sets the variable {name}, which `vars` does not have{_nearest(name, names)}"
+            )
+        kept = [axis for axis in base if not given & set(axis[0])]
+        for axis, _ in base:
+            if len(axis) > 1 and given & set(axis) and not set(axis) <= given:
+                raise entry.fail(f"a sweep must set all of {', '.join(axis)}, since they are tied")
+        sweeps.append(tuple(kept + axes))
+    return names, tuple(sweeps)
+
+
+def _axis(key: str, node: Node) -> tuple[tuple[str, ...], tuple[Value, ...]]:
+    """`name: [values]`, or `a, b: [[value of a, value of b], ...]` for variables that go together."""
+    names = tuple(part.strip() for part in key.split(","))
+    for name in names:
+        if not name.isidentifier():
+            raise node.fail(f"{name!r} cannot be the name of a variable")
+    values = tuple(plain(item) for item in node.value) if isinstance(node.value, list) else (plain(node),)
+    if not values:
+        raise node.fail(f"the variable {key} has no values")
+    if len(names) > 1:
+        for value in values:
+            if not isinstance(value, tuple) or len(value) != len(names):
+                raise node.fail(f"each entry of `{key}` must be a list of {len(names)} values")
+    return names, values
+
+
+def _input(name: str, node: Node) -> InputSpec:
+    if not name.isidentifier():
+        raise node.fail(f"{name!r} cannot be the name of an input")
+    if isinstance(node.value, dict):
+        _keys(node, _INPUT_KEYS, f"the input {name}", required=("ne",))
+        fields: dict[str, Node] = node.value
+    else:
+        fields = {"ne": node}
+    get = fields.get
+    param, reason = True, ""
+    if (entry := get("param")) is not None:
+        if isinstance(entry.value, str) and entry.value.strip():
+            param, reason = False, entry.value.strip()
+        elif entry.value is False:
+            raise entry.fail(
+                'an input that is not differentiated says why: `param: "labels have no gradient"`'
+            )
+        elif entry.value is not True:
+            raise entry.fail("`param` is true, or the reason why the input is not differentiated")
+    condition = get("if")
+    return InputSpec(name, get("type"), fields["ne"], _init(get("init")), param, reason,
+                     _expression(condition), node.place)  # fmt: skip
+
+
+def _init(node: Node | None) -> InitSpec:
+    if node is None:
+        return InitSpec("uniform", ())
+    fields = dict(node.value) if isinstance(node.value, dict) else {"kind": node}
+    if "kind" not in fields:
+        raise node.fail("`init` needs a `kind`: " + ", ".join(INIT_KINDS))
+    kind = _word(fields.pop("kind"), "kind")
+    if kind not in INIT_KINDS:
+        raise node.fail(
+            f"unknown init {kind!r}{_nearest(kind, INIT_KINDS)}; there are {', '.join(INIT_KINDS)}"
+        )
+    for name, entry in fields.items():
+        if name not in INIT_KINDS[kind]:
+            raise entry.fail(f"the init {kind} has no argument {name}{_nearest(name, INIT_KINDS[kind])}")
+    for name, default in INIT_KINDS[kind].items():
+        if default == "<required>" and name not in fields:
+            raise node.fail(f"the init {kind} needs the argument {name}")
+    return InitSpec(kind, tuple(fields.items()))
+
+
+def _known(node: Node) -> KnownSpec:
+    _keys(node, _KNOWN_KEYS, "a known failure", required=("mode", "reason", "ggml"))
+    get = node.value.get
+    mode = _word(node.value["mode"], "mode")
+    if mode not in MODES:
+        raise node.fail(f"unknown mode {mode!r}{_nearest(mode, MODES)}")
+    status = _word(get("status"), "status") if get("status") else "FAIL"
+    if status not in Status.__members__:
+        raise node.fail(f"unknown status {status!r}{_nearest(status, Status.__members__)}")
+    return KnownSpec(mode, _expression(get("where")), Status(status), _word(node.value["reason"], "reason"),
+                     str(node.value["ggml"].value))  # fmt: skip
+
+
+def _override(node: Node, inputs: tuple[InputSpec, ...]) -> Override:
+    _keys(node, _OVERRIDE_KEYS, "a mode's overrides")
+    get = node.value.get
+    inits = []
+    for name, entry in _mapping(get("inputs"), "`inputs`") if get("inputs") else ():
+        if name not in {spec.name for spec in inputs}:
+            raise entry.fail(f"no input {name} to override{_nearest(name, [spec.name for spec in inputs])}")
+        _keys(entry, ("init",), f"the override of {name}", required=("init",))
+        inits.append((name, _init(entry.value["init"])))
+    skip = _word(get("skip"), "skip") if get("skip") else ""
+    return Override(_expression(get("where")), skip, _limits(get("limits")), get("step"), tuple(inits))
+
+
+def _limits(node: Node | None) -> tuple[tuple[str, float], ...]:
+    limits = []
+    for name, entry in _mapping(node, "`limits`") if node else ():
+        if isinstance(entry.value, bool) or not isinstance(entry.value, int | float) or not entry.value >= 0:
+            raise entry.fail(f"the limit {name} must be a number that is not negative, not {entry.value!r}")
+        limits.append((name, float(entry.value)))
+    return tuple(limits)
+
+
+def _modes(node: Node | None) -> tuple[str, ...]:
+    if node is None:
+        return MODES
+    modes = tuple(_word(item, "mode") for item in _list(node, "`modes`"))
+    for mode in modes:
+        if mode not in MODES:
+            raise node.fail(f"unknown mode {mode!r}{_nearest(mode, MODES)}; there are {', '.join(MODES)}")
+    return modes
+
+
+def _graph(node: Node) -> str:
+    text = _word(node, "graph")
+    try:
+        parse_graph(text)
+    except LanguageError as error:
+        raise node.fail(f"graph: {error}") from None
+    return text.strip()
+
+
+def _expression(node: Node | None) -> Expression | None:
+    if node is None:
+        return None
+    if isinstance(node.value, list | dict):
+        raise node.fail("an expression is expected here")
+    try:
+        return parse_expression(str(node.value))
+    except LanguageError as error:
+        raise node.fail(str(error)) from None
+
+
+def plain(node: Node) -> Value:
+    """The bare value of a scalar or of lists of scalars. Raises CaseFileError for a mapping."""
+    if isinstance(node.value, dict):
+        raise node.fail("a number, a word or a list is expected here, not a mapping")
+    if isinstance(node.value, list):
+        return tuple(plain(item) for item in node.value)
+    value: Value = node.value
+    return value
+
+
+def _keys(node: Node, known: tuple[str, ...], what: str, required: tuple[str, ...] = ()) -> None:
+    if not isinstance(node.value, dict):
+        raise node.fail(f"{what} must be a mapping (`name: value`), not {_kind(node)}")
+    for key, entry in node.value.items():
+        if key not in known:
+            raise entry.fail(
+                f"unknown key `{key}` in {what}{_nearest(key, known)}; there are {', '.join(known)}"
+            )
+    for key in required:
+        if key not in node.value:
+            raise node.fail(f"{what} needs `{key}`")
+
+
+def _mapping(node: Node, what: str) -> Iterable[tuple[str, Node]]:
+    if not isinstance(node.value, dict):
+        raise node.fail(f"{what} must be a mapping (`name: value`), not {_kind(node)}")
+    items: Iterable[tuple[str, Node]] = node.value.items()
+    return items
+
+
+def _list(node: Node | None, what: str) -> list[Node]:
+    if node is None:
+        return []
+    if not isinstance(node.value, list):
+        raise node.fail(f"{what} must be a list, not {_kind(node)}")
+    return node.value
+
+
+def _word(node: Node, what: str) -> str:
+    if not isinstance(node.value, str) or not node.value.strip():
+        raise node.fail(f"`{what}` must be text, not {_kind(node)}")
+    return node.value.strip()
+
+
+def _kind(node: Node) -> str:
+    if isinstance(node.value, dict):
+        return "a mapping"
+    return "a list" if isinstance(node.value, list) else f"{node.value!r}"
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    found = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {found[0]}?)" if found else ""

@@ -1,0 +1,101 @@
+"""Which cases a user asked for: ops, globs, full ids, and a pattern on the variables."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from gradcheck.cases.expand import expand
+from gradcheck.cases.family import Family, read_families
+from gradcheck.cases.shipped import given_files, shipped_files
+from gradcheck.cases.source import read_documents
+from gradcheck.model.case import Case
+from gradcheck.model.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to run.
+
+    ops: op names, globs (`MUL*`) and full case ids; none means every op
+    pattern: a regular expression searched for in the variables, as in the C++ tool
+    files: case files or folders that replace the shipped ones
+    """
+
+    ops: tuple[str, ...] = ()
+    pattern: str | None = None
+    files: tuple[str, ...] = ()
+
+
+def load_families(files: tuple[str, ...] = ()) -> list[Family]:
+    """The families of the given files, or the shipped ones. Raises CaseFileError and UsageError."""
+    paths = given_files(files) if files else shipped_files()
+    return [
+        family
+        for path, shown in paths
+        for document in read_documents(path, shown)
+        for family in read_families(document)
+    ]
+
+
+def select(selection: Selection, mode: str) -> list[Case]:
+    """The cases of `mode` that a selection names. Raises UsageError where a part of it names nothing."""
+    families = load_families(selection.files)
+    wanted = [_Term(text) for text in selection.ops]
+    for term in wanted:
+        if not any(term.takes_op(family.op) for family in families):
+            raise UsageError(_unknown_op(term.text, {family.op for family in families}))
+    if wanted:
+        families = [family for family in families if any(term.takes_op(family.op) for term in wanted)]
+    cases = expand(families, mode)
+    if wanted:
+        _check_ids(wanted, cases, mode)
+        cases = [case for case in cases if any(term.takes(case) for term in wanted)]
+    if selection.pattern is not None:
+        cases = _matching(cases, selection.pattern)
+    return cases
+
+
+class _Term:
+    """One part of `-o`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.is_id = text.endswith(")") and "(" in text
+        self._op = text.split("(", 1)[0] if self.is_id else text
+
+    def takes_op(self, op: str) -> bool:
+        return op == self._op if self.is_id else fnmatchcase(op.upper(), self._op.upper())
+
+    def takes(self, case: Case) -> bool:
+        return case.id == self.text if self.is_id else self.takes_op(case.op)
+
+
+def _check_ids(terms: Iterable[_Term], cases: list[Case], mode: str) -> None:
+    ids = {case.id for case in cases}
+    for term in terms:
+        if term.is_id and term.text not in ids:
+            near = get_close_matches(term.text, ids, n=3, cutoff=0.3)
+            hint = "; the nearest are " + ", ".join(near) if near else ""
+            raise UsageError(f"no {mode} case {term.text}{hint}")
+        if not term.is_id and not any(term.takes_op(case.op) for case in cases):
+            raise UsageError(f"{term.text} has no cases for {mode}")
+
+
+def _unknown_op(text: str, ops: set[str]) -> str:
+    near = get_close_matches(text.upper(), ops, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; `gradcheck list --ops` shows them all"
+    return f"no cases for the op {text}{hint}"
+
+
+def _matching(cases: list[Case], pattern: str) -> list[Case]:
+    try:
+        regex = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"-p {pattern}: not a regular expression: {error}") from None
+    found = [case for case in cases if regex.search(case.name)]
+    if not found:
+        example = f" (one of them: {cases[0].name})" if cases else ""
+        raise UsageError(f"-p {pattern}: no case's variables match{example}")
+    return found

@@ -1,0 +1,84 @@
+"""A case: one concrete forward graph with its inputs, and what is known and demanded of it."""
+
+from dataclasses import dataclass
+
+from gradcheck.model.place import Place
+from gradcheck.model.status import Status
+
+#: ggml's order: ne[0] is contiguous. NumPy shapes are its reverse.
+Shape = tuple[int, int, int, int]
+
+#: What a variable of a case can hold. Tuples stand for YAML lists.
+Value = None | bool | int | float | str | tuple["Value", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    """How an input gets its values: a kind of `INIT_KINDS` and its arguments, all of them filled in."""
+
+    kind: str = "uniform"
+    args: tuple[tuple[str, Value], ...] = (("low", -1.0), ("high", 1.0), ("grid", None), ("gap", None))
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input tensor.
+
+    `param` says whether it is differentiated; where a float input is not, `reason` says why. `type` is
+    ggml's name of the type.
+    """
+
+    name: str
+    type: str
+    ne: Shape
+    init: Init = Init()
+    param: bool = True
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """A wrong result of ggml that has been looked into: it ends as `status` on ggml `ggml`, for `reason`."""
+
+    mode: str
+    status: Status
+    reason: str
+    ggml: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One graph to check.
+
+    op: what `ggml_op_desc()` says of the op under test, or the name of a fused group of ops
+    name: the variables as the C++ tool prints them, `ne=[4,1,1,1],v=0`
+    vars: the variables that make the name, in order
+    scope: every name that the graph can use: the variables and what `let` derives from them
+    graph: statements of the graph language; the tensor called `out` is the result
+    limits: bounds of metrics that replace the defaults of the mode
+    step: the step h of the numeric derivative in units of x; None: chosen from x and the types
+    gradient: "zero" where every gradient is zero by definition, else "nonzero"
+    """
+
+    op: str
+    name: str
+    vars: tuple[tuple[str, Value], ...]
+    scope: tuple[tuple[str, Value], ...]
+    inputs: tuple[Input, ...]
+    graph: str
+    place: Place
+    limits: tuple[tuple[str, float], ...] = ()
+    step: float | None = None
+    gradient: str = "nonzero"
+    skip: str = ""
+    known: tuple[KnownFailure, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The id that selects, titles and compares this case: `OP(name=value,...)`."""
+        return f"{self.op}({self.name})"
+
+    @property
+    def params(self) -> tuple[Input, ...]:
+        """The inputs that are differentiated."""
+        return tuple(i for i in self.inputs if i.param)

@@ -1,0 +1,39 @@
+"""What the parent asks of a worker."""
+
+from dataclasses import dataclass
+
+from gradcheck.model.case import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of a run that modes read; one record for all modes, made once at the edge.
+
+    seed: every random number follows from it, the case id and what the number is for
+    limits: bounds of metrics given on the command line; they win over a case's own
+    cotangent: "random" (abs(v) in [0.5, 1.5], random signs) or "ones" (the sum loss of the C++ tool)
+    max_elements: how many elements of one param are judged at most
+    threads: CPU threads of a worker
+    budget_s: the time that perf spends on the samples of one case
+    reference: the device that eval compares with
+    """
+
+    seed: int = 0
+    limits: tuple[tuple[str, float], ...] = ()
+    cotangent: str = "random"
+    max_elements: int = 10_000
+    threads: int = 1
+    budget_s: float = 0.1
+    reference: str = "CPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One case in one mode on one target; `index` is its place in the report."""
+
+    index: int
+    mode: str
+    case: Case
+    target: str
+    settings: Settings
+    timeout_s: float = 60.0

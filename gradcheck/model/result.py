@@ -1,0 +1,79 @@
+"""What is known after a case has run."""
+
+from dataclasses import dataclass
+
+from gradcheck.model.case import KnownFailure, Value
+from gradcheck.model.place import Place
+from gradcheck.model.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A measured number with its unit and, where there is one, the limit that it was held against.
+
+    `unit` is "" for a pure number. The verdict is in the outcome's status: a metric only reports.
+    """
+
+    name: str
+    value: float
+    limit: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One element of a tensor that shows what went wrong (or the worst one where nothing did).
+
+    `index` is in ggml's order, i0 first. `got` is the value under test (backprop, target), `want` what it is
+    compared with (numeric gradient, reference); `uncertainty` is the error that `want` may have itself.
+    """
+
+    tensor: str
+    index: tuple[int, ...]
+    got: float
+    want: float
+    asymmetry: float
+    uncertainty: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a mode found out about a case.
+
+    counts: how many elements were judged, left out and why: ("judged", 300), ("kink", 2)...
+    samples: every timing of perf, in seconds
+    tensors: the rows of the graph (mode `graph`), in the form of `gradcheck list --graph`
+    invalid_case: the case itself is at fault, which is wrong usage rather than a failure of the target
+    """
+
+    status: Status
+    reason: str = ""
+    metrics: tuple[Metric, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    counts: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+    samples: tuple[float, ...] = ()
+    tensors: tuple[tuple[Value, ...], ...] = ()
+    out: int = -1
+    invalid_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An outcome with the job that it belongs to.
+
+    status: the outcome's, or XFAIL / XPASS where the case is a known failure
+    log: what C code printed while the case ran (its tail, where it was long)
+    """
+
+    index: int
+    mode: str
+    op: str
+    case_id: str
+    target: str
+    place: Place
+    status: Status
+    outcome: Outcome
+    elapsed_s: float
+    log: str = ""
+    known: KnownFailure | None = None

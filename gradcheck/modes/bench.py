@@ -1,0 +1,93 @@
+"""What the worker hands to a mode: devices that open programs. Modes know ggml through these alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradcheck.model.case import Case, Shape, Value
+from gradcheck.model.job import Settings
+
+Array = NDArray[np.float64]
+Values = Mapping[str, NDArray[Any]]
+
+
+class Program(Protocol):
+    """A case's graph, built and allocated on a device. Arrays have NumPy's order (ne reversed)."""
+
+    @property
+    def ne(self) -> Shape:
+        """The shape of the output, in ggml's order."""
+
+    @property
+    def narrowest_eps(self) -> float:
+        """The machine epsilon of the narrowest float type in the graph (a quantised type counts as its scale)."""
+
+    def load(self, values: Values) -> None:
+        """Convert and write every input."""
+
+    def stored(self, name: str) -> Array:
+        """An input as the device holds it after conversion to its type, in float64."""
+
+    def forward(self) -> Array:
+        """Compute the forward graph and read the whole output, in float64."""
+
+    def backward(self, cotangent: Array) -> dict[str, Array | None]:
+        """J^T v for each param by name; None where ggml made no gradient for it. Computes forward too.
+
+        A gradient whose shape is not the param's comes back with the shape that it has.
+        """
+
+    def compute(self) -> None:
+        """Compute the forward graph without reading anything (for timing)."""
+
+    def free(self) -> None:
+        """Give the memory back."""
+
+
+class Batch(Protocol):
+    """Several copies of a case's forward graph in one ggml graph, all holding the same inputs."""
+
+    @property
+    def copies(self) -> int:
+        """How many moves one call of `evaluate` takes at most."""
+
+    def evaluate(self, name: str, elements: Sequence[int] | NDArray[np.int64], x: NDArray[np.float32]) -> NDArray[Any]:
+        """Outputs after setting one element of an input in each copy.
+
+        elements: flat indices (C order of the NumPy shape) into input `name`, one a copy, at most `copies`
+        x: the value each of them takes; afterwards the base value stands there again
+        Returns a (len(elements), number of output elements) array, valid until the next call.
+        """
+
+    def free(self) -> None:
+        """Give the memory back."""
+
+
+class Device(Protocol):
+    """A device that runs graphs."""
+
+    @property
+    def name(self) -> str:
+        """ggml's name of the device: CPU, CUDA0, Vulkan0..."""
+
+    def open(self, case: Case, *, backward: bool = False) -> Program:
+        """Build, check support for every node, allocate. Raises Unsupported, InvalidCase or OutOfMemory."""
+
+    def batch(self, case: Case, values: Values, copies: int) -> Batch:
+        """`copies` forward graphs that hold `values`."""
+
+    def describe(self, case: Case, *, backward: bool = False) -> tuple[tuple[tuple[Value, ...], ...], int]:
+        """The rows of the graph and the index of the output, without allocating."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything that a mode may use. `clock` gives seconds."""
+
+    target: Device
+    reference: Callable[[], Device]
+    settings: Settings
+    clock: Callable[[], float]

@@ -1,0 +1,1 @@
+"""NumPy only: sampling, differentiation, metrics and timing statistics. Arrays in, numbers out."""

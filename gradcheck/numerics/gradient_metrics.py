@@ -1,0 +1,101 @@
+"""How far backprop is from the numeric gradient: the numbers behind the verdict of `grad`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradcheck.numerics.differences import Derivative
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: D(h) and D(h/2) that differ by more than this share of the gradient, beyond rounding, straddle a kink.
+KINK_SHARE = 2.0**-7
+#: A numeric value below this many of its uncertainties is not told from zero: no relative error is made of it.
+RESOLVED = 64.0
+#: Absolute part of the tolerance of one element, as a share of the RMS of the gradient: backprop itself
+#: rounds, and what it cancels is lost in proportion to what it adds up.
+ABSOLUTE_SHARE = 1e-3
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Element by element comparison of backprop a with numeric n at the chosen elements of one param.
+
+    kink: left out, since the numeric gradient does not exist or cannot be found there
+    small: judged by their absolute error alone, since n is not told from zero
+    excess: abs(a - n) less its uncertainty, in units of max(abs(a), abs(n)) + ABSOLUTE_SHARE * rms
+    """
+
+    backprop: Array
+    numeric: Array
+    uncertainty: Array
+    asymmetry: Array
+    excess: Array
+    kink: Mask
+    small: Mask
+
+    @property
+    def not_finite(self) -> Mask:
+        """Elements where either side is NaN or infinite."""
+        return ~np.isfinite(self.backprop) | ~np.isfinite(self.numeric)
+
+
+def compare(backprop: Array, derivative: Derivative) -> Judged:
+    """Classify and compare every element; both arguments are flat and of the same length."""
+    numeric, uncertainty = derivative.value, derivative.uncertainty
+    finite = np.isfinite(numeric)
+    rms = float(np.sqrt(np.mean(numeric[finite] ** 2))) if finite.any() else 0.0
+    size = np.maximum(np.abs(numeric), rms)
+    kink = finite & (derivative.gap > KINK_SHARE * size + 4.0 * derivative.rounding)
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(backprop - numeric)
+        scale = np.maximum(np.abs(backprop), np.abs(numeric)) + ABSOLUTE_SHARE * rms
+        beyond = np.maximum(difference - uncertainty, 0.0)
+        excess = np.divide(beyond, scale, out=np.where(beyond > 0, np.inf, 0.0), where=scale > 0)
+        small = finite & ~kink & (np.abs(numeric) < RESOLVED * uncertainty) & (uncertainty > 0)
+    return Judged(backprop, numeric, uncertainty, asymmetry(backprop, numeric), excess, kink, small)
+
+
+def asymmetry(a: Array, n: Array) -> Array:
+    """abs(a - n) / (abs(a) + abs(n)), 0 where both are exactly 0, NaN where either is not finite."""
+    total = np.abs(a) + np.abs(n)
+    with np.errstate(invalid="ignore"):
+        result = np.divide(np.abs(a - n), total, out=np.zeros_like(total), where=total != 0)
+    result[~np.isfinite(a) | ~np.isfinite(n)] = np.nan
+    return result
+
+
+def mean_asymmetry(judged: list[Judged]) -> float:
+    """The MAA over the elements that could be judged relatively; NaN if there is none or one is NaN."""
+    parts = [j.asymmetry[~j.kink & ~j.small] for j in judged]
+    values = np.concatenate(parts) if parts else np.zeros(0)
+    return float(np.mean(values)) if values.size else float("nan")
+
+
+def relative_l2(judged: Judged) -> float:
+    """norm(a - n) / norm(n) over the elements without a kink; 0 for 0/0, NaN where anything is NaN."""
+    keep = ~judged.kink
+    with np.errstate(invalid="ignore"):
+        error = float(np.linalg.norm(judged.backprop[keep] - judged.numeric[keep]))
+    size = float(np.linalg.norm(judged.numeric[keep]))
+    if size == 0:
+        return 0.0 if error == 0 else float("inf")
+    return error / size
+
+
+def relative_uncertainty(judged: Judged) -> float:
+    """norm(uncertainty) / norm(n) over the elements without a kink: the error that `relative_l2` may owe to n."""
+    keep = ~judged.kink
+    size = float(np.linalg.norm(judged.numeric[keep]))
+    return float(np.linalg.norm(judged.uncertainty[keep])) / size if size else 0.0
+
+
+def cosine(judged: Judged) -> float:
+    """The cosine of the angle between both gradients; NaN where either is zero or not finite."""
+    keep = ~judged.kink
+    a, n = judged.backprop[keep], judged.numeric[keep]
+    with np.errstate(invalid="ignore"):
+        norms = float(np.linalg.norm(a) * np.linalg.norm(n))
+        return float(a @ n) / norms if norms else float("nan")

@@ -1,0 +1,59 @@
+"""The one-line command that runs exactly one case of a run again."""
+
+import shlex
+
+from gradcheck.model.job import Settings
+from gradcheck.model.result import Result
+from gradcheck.model.run import RunInfo
+
+#: Setting -> option; an option that has its default value is not repeated.
+_OPTIONS: dict[str, str] = {
+    "cotangent": "--cotangent",
+    "max_elements": "--max-elements",
+    "threads": "--threads",
+    "budget_s": "--budget",
+    "reference": "--reference",
+}
+
+#: Options of the command that no record holds but that a repetition needs, and whether they take a value.
+_CARRIED: dict[str, bool] = {
+    "--case": True,
+    "--timeout": True,
+    "--max-memory": True,
+    "--no-isolation": False,
+}
+
+
+def repeat_command(info: RunInfo, result: Result) -> str:
+    """The shell command that repeats `result`, quoted, with every setting that differs from its default."""
+    words = ["gradcheck", result.mode, "-b", result.target, "-o", result.case_id]
+    words += ["--seed", str(info.settings.seed)]
+    words += _changed_settings(info.settings)
+    words += carried_options(info.command)
+    return shlex.join(words)
+
+
+def carried_options(command: tuple[str, ...]) -> list[str]:
+    """The words of a command that choose case files and the worker's bounds."""
+    carried: list[str] = []
+    words = iter(command)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name not in _CARRIED:
+            continue
+        carried.append(word)
+        if _CARRIED[name] and not equals:
+            carried += [value for value in (next(words, None),) if value is not None]
+    return carried
+
+
+def _changed_settings(settings: Settings) -> list[str]:
+    defaults = Settings()
+    words = []
+    for name, option in _OPTIONS.items():
+        value = getattr(settings, name)
+        if value != getattr(defaults, name):
+            words += [option, str(value)]
+    for name, limit in settings.limits:
+        words += ["--limit", f"{name}={limit!r}"]
+    return words

@@ -1,0 +1,201 @@
+"""The final tables: a row for each op (perf: each case), columns by mode, numbers never cut."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gradcheck.model.result import Result
+from gradcheck.model.run import Run
+from gradcheck.model.status import Status
+from gradcheck.reports.view import STYLES, View
+from gradcheck.reports.wording import duration, measured_time, rate, scientific
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Results that one row tells of.
+Group = tuple[Result, ...]
+
+_BAD = tuple(status for status in Status if status.bad)
+_LABEL_MINIMUM = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of numbers.
+
+    statuses: what a status column counts; it is left out where none occurs, unless `always`
+    rank: the order in which columns go when the width is short, highest first; 0 never goes
+    """
+
+    heading: str
+    cell: Callable[[Group], str]
+    statuses: tuple[Status, ...] = ()
+    always: bool = False
+    rank: int = 0
+
+
+def _count(*statuses: Status, heading: str = "", always: bool = False, rank: int = 0) -> Column:
+    def cell(group: Group) -> str:
+        return str(sum(result.status in statuses for result in group))
+
+    return Column(heading or statuses[0].value.lower(), cell, statuses, always, rank)
+
+
+def _worst(heading: str, metric: str, rank: int) -> Column:
+    def cell(group: Group) -> str:
+        # A known failure's value would hide how well the others do.
+        results = [r for r in group if r.status is not Status.XFAIL]
+        values = [m.value for r in results for m in r.outcome.metrics if m.name == metric]
+        return scientific(max(values, key=lambda v: math.inf if math.isnan(v) else v)) if values else "-"
+
+    return Column(heading, cell, rank=rank)
+
+
+def _answer(heading: str) -> Column:
+    def cell(group: Group) -> str:
+        answers = [count for r in group for name, count in r.outcome.counts if name == heading]
+        if not answers:
+            return "-"
+        if all(answers) or not any(answers):
+            return "yes" if answers[0] else "no"
+        return f"{sum(map(bool, answers))} of {len(answers)}"
+
+    return Column(heading, cell)
+
+
+def _median(heading: str, metric: str, word: Callable[[float], str], rank: int = 0) -> Column:
+    def cell(group: Group) -> str:
+        values = [m.value for r in group for m in r.outcome.metrics if m.name == metric]
+        return word(statistics.median(values)) if values else "-"
+
+    return Column(heading, cell, rank=rank)
+
+
+def _spread(group: Group) -> str:
+    """The distance between the quartiles of the samples, in per cent of the median."""
+    samples = [s for r in group for s in r.outcome.samples]
+    if len(samples) < 4 or not (median := statistics.median(samples)):
+        return "-"
+    low, _, high = statistics.quantiles(samples, n=4)
+    return f"{100 * (high - low) / median:.0f}%"
+
+
+def _elapsed(group: Group) -> str:
+    return duration(sum(result.elapsed_s for result in group))
+
+
+_VERDICTS = (
+    _count(Status.PASS, always=True),
+    _count(Status.FAIL, always=True),
+    *(_count(status) for status in _BAD if status is not Status.FAIL),
+    _count(Status.XFAIL, rank=2),
+    _count(Status.UNSUPPORTED, always=True, rank=3),
+    _count(Status.SKIP, always=True, rank=6),
+)
+_ALL_BAD = _count(*_BAD, heading="bad", always=True)
+_TROUBLE = tuple(_count(status) for status in _BAD)
+_TIME = Column("time", _elapsed, rank=5)
+
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "grad": (*_VERDICTS, _worst("MAA", "maa", 1), _worst("element", "element", 4), _TIME),
+    "eval": (*_VERDICTS, _worst("NMSE", "nmse", 1), _TIME),
+    "perf": (
+        *_TROUBLE,
+        _count(Status.UNSUPPORTED, rank=3),
+        _count(Status.SKIP, rank=4),
+        _median("time", "time", measured_time),
+        Column("spread", _spread, rank=2),
+        _median("bandwidth", "bandwidth", lambda value: rate(value, "B/s"), rank=1),
+    ),
+    "support": (
+        Column("cases", lambda group: str(len(group)), rank=1),
+        *_TROUBLE,
+        _answer("forward"),
+        _answer("backward"),
+    ),
+}
+
+
+def result_tables(run: Run, view: View) -> "list[Table]":
+    """A table for each target that has results."""
+    targets = tuple(dict.fromkeys(result.target for result in run.results))
+    return [
+        _table(run.info.mode, tuple(r for r in run.results if r.target == target), view, target)
+        for target in targets
+    ]
+
+
+def _table(mode: str, results: Group, view: View, target: str) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    by_case = mode == "perf"
+    groups = _groups(results, by_case)
+    bad = {label for label, group in groups.items() if any(r.status.bad for r in group)}
+    mark_width = 2 if bad else 0
+    labels = max(map(len, groups))
+    columns = fit(COLUMNS[mode], results, groups.values(), view.width - mark_width - min(labels, _LABEL_MINIMUM))
+    table = Table(box=_box(view), pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.title, table.title_justify, table.title_style = f"{mode} on {target}", "left", "bold"
+    if bad:
+        table.add_column("", width=1, no_wrap=True)
+    table.add_column("case" if by_case else "op", overflow="fold", footer="total")
+    for column in columns:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    for label, group in groups.items():
+        mark = ["!"] if bad and label in bad else [""] if bad else []
+        cells = [Text(text, _style(column, text)) for column, text in _cells(columns, group)]
+        table.add_row(*mark, label, *cells)
+    if len(groups) > 1 and not by_case:
+        table.add_section()
+        table.add_row(*([""] if bad else []), "total", *(text for _, text in _cells(columns, results)), style="bold")
+    return table
+
+
+def _groups(results: Group, by_case: bool) -> dict[str, Group]:
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.case_id if by_case else result.op, []).append(result)
+    return {label: tuple(group) for label, group in groups.items()}
+
+
+def fit(columns: Sequence[Column], everything: Group, groups: Iterable[Group], room: int) -> tuple[Column, ...]:
+    """The columns that have something to say and fit into `room` characters.
+
+    First the bad endings share one column, then columns go by rank. The rest is never cut.
+    """
+    present = {result.status for result in everything}
+    chosen = [c for c in columns if not c.statuses or c.always or present & set(c.statuses)]
+    rows = [*groups, everything]
+    if _width(chosen, rows) > room and sum(set(c.statuses) <= set(_BAD) for c in chosen if c.statuses) > 1:
+        first = next(i for i, c in enumerate(chosen) if c.statuses and c.statuses[0].bad)
+        rest = [c for c in chosen if not c.statuses or not c.statuses[0].bad]
+        chosen = [*rest[:first], _ALL_BAD, *rest[first:]]
+    while _width(chosen, rows) > room and any(c.rank for c in chosen):
+        chosen.remove(max(chosen, key=lambda c: c.rank))
+    return tuple(chosen)
+
+
+def _width(columns: Iterable[Column], rows: Sequence[Group]) -> int:
+    return sum(2 + max(len(c.heading), *(len(c.cell(row)) for row in rows)) for c in columns)
+
+
+def _cells(columns: Iterable[Column], group: Group) -> list[tuple[Column, str]]:
+    return [(column, column.cell(group)) for column in columns]
+
+
+def _style(column: Column, text: str) -> str:
+    if text in ("0", "-"):
+        return "dim"
+    return STYLES[column.statuses[0]] if column.statuses else ""
+
+
+def _box(view: View) -> "object":
+    from rich.box import Box
+
+    rule = "─" if view.unicode else "-"
+    blank, line = "    \n", f" {rule * 2} \n"
+    return Box(blank + blank + line + blank + blank + line + blank + blank)
