@@ -148,9 +148,7 @@ def _shape(spec: InputSpec, scope: Scope) -> Shape:
         raise spec.ne.fail(f"a shape has 1 to 4 dimensions, not {len(dims)}")
     for dim in dims:
         if isinstance(dim, bool) or not isinstance(dim, int) or dim < 0:
-            raise spec.ne.fail(
-                f"the shape of {spec.name} is {list(dims)}; dimensions are whole and not negative"
-            )
+            raise spec.ne.fail(f"the shape of {spec.name} is {list(dims)}; dimensions are whole and not negative")
     ne = tuple(dim for dim in dims if isinstance(dim, int))
     if math.prod(ne) > MAX_ELEMENTS:
         raise spec.ne.fail(f"the shape of {spec.name} is {list(dims)}: {math.prod(ne):,} elements")
@@ -163,9 +161,7 @@ def _init(spec: InitSpec, scope: Scope, place: Place) -> Init:
     args = {name: given.get(name, default) for name, default in INIT_KINDS[spec.kind].items()}
     for name, value in args.items():
         if isinstance(value, str):
-            raise CaseFileError(
-                f"the argument {name} of init {spec.kind} must be a number, not {value!r}", place
-            )
+            raise CaseFileError(f"the argument {name} of init {spec.kind} must be a number, not {value!r}", place)
     return Init(spec.kind, tuple(args.items()))
 
 

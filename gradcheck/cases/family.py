@@ -146,9 +146,7 @@ def _sweeps(vars_node: Node | None, sweeps_node: Node | None) -> tuple[tuple[str
         axes = [_axis(name, node) for name, node in _mapping(entry, "a sweep")]
         given = {name for axis, _ in axes for name in axis}
         for name in sorted(given - set(names)):
-            raise entry.fail(
-                f"a sweep sets the variable {name}, which `vars` does not have{_nearest(name, names)}"
-            )
+            raise entry.fail(f"a sweep sets the variable {name}, which `vars` does not have{_nearest(name, names)}")
         kept = [axis for axis in base if not given & set(axis[0])]
         for axis, _ in base:
             if len(axis) > 1 and given & set(axis) and not set(axis) <= given:
@@ -187,9 +185,7 @@ def _input(name: str, node: Node) -> InputSpec:
         if isinstance(entry.value, str) and entry.value.strip():
             param, reason = False, entry.value.strip()
         elif entry.value is False:
-            raise entry.fail(
-                'an input that is not differentiated says why: `param: "labels have no gradient"`'
-            )
+            raise entry.fail('an input that is not differentiated says why: `param: "labels have no gradient"`')
         elif entry.value is not True:
             raise entry.fail("`param` is true, or the reason why the input is not differentiated")
     condition = get("if")
@@ -205,9 +201,7 @@ def _init(node: Node | None) -> InitSpec:
         raise node.fail("`init` needs a `kind`: " + ", ".join(INIT_KINDS))
     kind = _word(fields.pop("kind"), "kind")
     if kind not in INIT_KINDS:
-        raise node.fail(
-            f"unknown init {kind!r}{_nearest(kind, INIT_KINDS)}; there are {', '.join(INIT_KINDS)}"
-        )
+        raise node.fail(f"unknown init {kind!r}{_nearest(kind, INIT_KINDS)}; there are {', '.join(INIT_KINDS)}")
     for name, entry in fields.items():
         if name not in INIT_KINDS[kind]:
             raise entry.fail(f"the init {kind} has no argument {name}{_nearest(name, INIT_KINDS[kind])}")
@@ -297,9 +291,7 @@ def _keys(node: Node, known: tuple[str, ...], what: str, required: tuple[str, ..
         raise node.fail(f"{what} must be a mapping (`name: value`), not {_kind(node)}")
     for key, entry in node.value.items():
         if key not in known:
-            raise entry.fail(
-                f"unknown key `{key}` in {what}{_nearest(key, known)}; there are {', '.join(known)}"
-            )
+            raise entry.fail(f"unknown key `{key}` in {what}{_nearest(key, known)}; there are {', '.join(known)}")
     for key in required:
         if key not in node.value:
             raise node.fail(f"{what} needs `{key}`")

@@ -14,9 +14,7 @@ def shipped_files() -> list[tuple[Path, str]]:
     root = _SHIPPED if _SHIPPED.is_dir() else _SOURCE_TREE
     files = [(path, f"cases/{path.relative_to(root).as_posix()}") for path in sorted(root.rglob("*.yaml"))]
     if not files:
-        raise UsageError(
-            "no shipped cases were found; the installation is incomplete: install gradcheck again"
-        )
+        raise UsageError("no shipped cases were found; the installation is incomplete: install gradcheck again")
     return files
 
 

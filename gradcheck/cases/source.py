@@ -56,9 +56,7 @@ def read_documents(path: Path, shown: str) -> list[Node]:
     except RecursionError:
         raise CaseFileError("nested too deep to be a case file", Place(shown, 1)) from None
     if all(node.value is None for node in nodes):
-        raise CaseFileError(
-            "no cases: the file is empty; a case needs `op`, `inputs` and `graph`", Place(shown, 1)
-        )
+        raise CaseFileError("no cases: the file is empty; a case needs `op`, `inputs` and `graph`", Place(shown, 1))
     return [node for node in nodes if node.value is not None]
 
 

@@ -43,6 +43,13 @@ class Program(Protocol):
     def compute(self) -> None:
         """Compute the forward graph without reading anything (for timing)."""
 
+    def overwrites(self) -> list[str]:
+        """Names of tensors behind whose end something was written since the last `load`."""
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of the inputs and the output together: what a perfect kernel has to move."""
+
     def free(self) -> None:
         """Give the memory back."""
 
@@ -71,13 +78,16 @@ class Device(Protocol):
 
     @property
     def name(self) -> str:
-        """ggml's name of the device: CPU, CUDA0, Vulkan0..."""
+        """Ggml's name of the device: CPU, CUDA0, Vulkan0..."""
 
     def open(self, case: Case, *, backward: bool = False) -> Program:
         """Build, check support for every node, allocate. Raises Unsupported, InvalidCase or OutOfMemory."""
 
     def batch(self, case: Case, values: Values, copies: int) -> Batch:
         """`copies` forward graphs that hold `values`."""
+
+    def check(self, case: Case, *, backward: bool = False) -> None:
+        """Build and ask support for every node, without allocating. Raises as `open` does."""
 
     def describe(self, case: Case, *, backward: bool = False) -> tuple[tuple[tuple[Value, ...], ...], int]:
         """The rows of the graph and the index of the output, without allocating."""

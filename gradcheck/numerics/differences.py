@@ -164,11 +164,12 @@ def _project(
         flat = np.flatnonzero(changed)
         row, column = np.divmod(flat, size)
         difference = plus[row, column].astype(np.float64) - minus[row, column]
-        dots = np.bincount(row, difference * output.cotangent[column], rows)
-        weights = np.bincount(row, output.weights[column], rows) if weigh else np.zeros(rows)
-        return dots, weights
+        dots = np.asarray(np.bincount(row, difference * output.cotangent[column], rows), dtype=np.float64)
+        if not weigh:
+            return dots, np.zeros(rows)
+        return dots, np.asarray(np.bincount(row, output.weights[column], rows), dtype=np.float64)
     # Equal infinities did not change; their difference would be NaN.
-    difference = np.zeros((rows, size))
-    np.subtract(plus, minus, out=difference, where=changed, dtype=np.float64)
+    full = np.zeros((rows, size))
+    np.subtract(plus, minus, out=full, where=changed, dtype=np.float64)
     weights = changed @ output.weights if weigh else np.zeros(rows)
-    return difference @ output.cotangent, weights
+    return full @ output.cotangent, weights

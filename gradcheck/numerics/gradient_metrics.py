@@ -62,7 +62,7 @@ def asymmetry(a: Array, n: Array) -> Array:
     """abs(a - n) / (abs(a) + abs(n)), 0 where both are exactly 0, NaN where either is not finite."""
     total = np.abs(a) + np.abs(n)
     with np.errstate(invalid="ignore"):
-        result = np.divide(np.abs(a - n), total, out=np.zeros_like(total), where=total != 0)
+        result: Array = np.divide(np.abs(a - n), total, out=np.zeros_like(total), where=total != 0)
     result[~np.isfinite(a) | ~np.isfinite(n)] = np.nan
     return result
 

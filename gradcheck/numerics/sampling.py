@@ -41,7 +41,8 @@ def sample_cotangent(kind: str, shape: tuple[int, ...], rng: Generator) -> Array
     if kind == "ones":
         return np.ones(shape)
     magnitudes = rng.uniform(0.5, 1.5, shape).astype(np.float32).astype(np.float64)
-    return magnitudes * rng.choice([-1.0, 1.0], shape)
+    signed: Array = magnitudes * rng.choice([-1.0, 1.0], shape)
+    return signed
 
 
 def _uniform(

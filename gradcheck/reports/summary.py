@@ -16,7 +16,8 @@ def summary_line(run: Run) -> str:
     tail = f"{duration(run.elapsed_s)}; seed {info.settings.seed}"
     counts = counts_text(run.results)
     if run.interrupted:
-        return f"interrupted after {len(run.results)} of {plural(info.jobs, 'check')} {where}: {counts}; {tail}"
+        done = f"{len(run.results)} of {plural(info.jobs, 'check')}"
+        return f"interrupted after {done} {where}: {counts}; {tail}"
     if not run.results:
         return f"nothing was checked: no case {where}; {tail}"
     head = f"{plural(info.cases, 'case')} {where}: {counts}; {tail}"

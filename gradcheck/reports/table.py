@@ -13,6 +13,7 @@ from gradcheck.reports.view import STYLES, View
 from gradcheck.reports.wording import duration, measured_time, rate, scientific
 
 if TYPE_CHECKING:
+    from rich.box import Box
     from rich.table import Table
 
 #: Results that one row tells of.
@@ -123,8 +124,7 @@ def result_tables(run: Run, view: View) -> "list[Table]":
     """A table for each target that has results."""
     targets = tuple(dict.fromkeys(result.target for result in run.results))
     return [
-        _table(run.info.mode, tuple(r for r in run.results if r.target == target), view, target)
-        for target in targets
+        _table(run.info.mode, tuple(r for r in run.results if r.target == target), view, target) for target in targets
     ]
 
 
@@ -137,21 +137,24 @@ def _table(mode: str, results: Group, view: View, target: str) -> "Table":
     bad = {label for label, group in groups.items() if any(r.status.bad for r in group)}
     mark_width = 2 if bad else 0
     labels = max(map(len, groups))
-    columns = fit(COLUMNS[mode], results, groups.values(), view.width - mark_width - min(labels, _LABEL_MINIMUM))
-    table = Table(box=_box(view), pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    room = view.width - mark_width
+    columns = fit(COLUMNS[mode], results, groups.values(), room - labels, room - min(labels, _LABEL_MINIMUM))
+    # A divider of one blank and a left padding of one: two blanks between columns, none outside.
+    table = Table(box=_box(view), show_edge=False, pad_edge=False, padding=(0, 0, 0, 1), header_style="bold")
     table.title, table.title_justify, table.title_style = f"{mode} on {target}", "left", "bold"
     if bad:
-        table.add_column("", width=1, no_wrap=True)
-    table.add_column("case" if by_case else "op", overflow="fold", footer="total")
+        table.add_column("", width=1, no_wrap=True)  # "!" where something is bad
+    table.add_column("case" if by_case else "op", overflow="fold")
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
     for label, group in groups.items():
-        mark = ["!"] if bad and label in bad else [""] if bad else []
+        mark = ["!" if label in bad else ""] if bad else []
         cells = [Text(text, _style(column, text)) for column, text in _cells(columns, group)]
         table.add_row(*mark, label, *cells)
     if len(groups) > 1 and not by_case:
         table.add_section()
-        table.add_row(*([""] if bad else []), "total", *(text for _, text in _cells(columns, results)), style="bold")
+        totals = [text for _, text in _cells(columns, results)]
+        table.add_row(*([""] if bad else []), "total", *totals, style="bold")
     return table
 
 
@@ -162,21 +165,30 @@ def _groups(results: Group, by_case: bool) -> dict[str, Group]:
     return {label: tuple(group) for label, group in groups.items()}
 
 
-def fit(columns: Sequence[Column], everything: Group, groups: Iterable[Group], room: int) -> tuple[Column, ...]:
+def fit(
+    columns: Sequence[Column], everything: Group, groups: Iterable[Group], comfort: int, room: int
+) -> tuple[Column, ...]:
     """The columns that have something to say and fit into `room` characters.
 
-    First the bad endings share one column, then columns go by rank. The rest is never cut.
+    Columns of zeros go where `comfort` (room that leaves the labels whole) is exceeded. Then, for `room`, the
+    bad endings share one column, and at last columns go by rank. Numbers are never cut.
     """
+    rows = [*groups, everything]
     present = {result.status for result in everything}
     chosen = [c for c in columns if not c.statuses or c.always or present & set(c.statuses)]
-    rows = [*groups, everything]
-    if _width(chosen, rows) > room and sum(set(c.statuses) <= set(_BAD) for c in chosen if c.statuses) > 1:
-        first = next(i for i, c in enumerate(chosen) if c.statuses and c.statuses[0].bad)
-        rest = [c for c in chosen if not c.statuses or not c.statuses[0].bad]
+    if _width(chosen, rows) > comfort:
+        chosen = [c for c in chosen if not c.statuses or not c.rank or present & set(c.statuses)]
+    if _width(chosen, rows) > room and sum(_is_bad(c) for c in chosen) > 1:
+        first = next(i for i, c in enumerate(chosen) if _is_bad(c))
+        rest = [c for c in chosen if not _is_bad(c)]
         chosen = [*rest[:first], _ALL_BAD, *rest[first:]]
     while _width(chosen, rows) > room and any(c.rank for c in chosen):
         chosen.remove(max(chosen, key=lambda c: c.rank))
     return tuple(chosen)
+
+
+def _is_bad(column: Column) -> bool:
+    return bool(column.statuses) and column.statuses[0].bad
 
 
 def _width(columns: Iterable[Column], rows: Sequence[Group]) -> int:
@@ -193,9 +205,9 @@ def _style(column: Column, text: str) -> str:
     return STYLES[column.statuses[0]] if column.statuses else ""
 
 
-def _box(view: View) -> "object":
+def _box(view: View) -> "Box":
     from rich.box import Box
 
     rule = "─" if view.unicode else "-"
-    blank, line = "    \n", f" {rule * 2} \n"
+    blank, line = "    \n", f"{rule * 4}\n"
     return Box(blank + blank + line + blank + blank + line + blank + blank)

@@ -26,7 +26,7 @@ def against_limit(value: float, limit: float) -> str:
     if math.isnan(value):
         return f"nan, not <= {bound(limit)}"
     shown = bound(limit)
-    texts = (scientific(value, digits) for digits in (1, 3, 6, 16))
+    texts = (scientific(value, digits) for digits in (1, 3, 6))
     text = next((t for t in texts if (float(t) > float(shown)) == (value > limit)), f"{value!r}")
     return f"{text} {'>' if value > limit else '<='} {shown}"
 

@@ -1,0 +1,59 @@
+# One target, one thing. `make grad` and `make test` set everything up by themselves.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+ARGS   ?=
+
+.PHONY: help setup grad eval perf lint type test faults bench picture clean
+
+help:
+	@echo "make grad     set up if needed, then check every gradient on the CPU   (ARGS='-o ROPE' to narrow)"
+	@echo "make test     set up if needed, then run the tests"
+	@echo "make lint     ruff;   make type   mypy;   make bench   side by side with the C++ tool"
+	@echo "make picture  the README's picture from a real run;   make clean   remove what was set up"
+
+setup: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "gradcheck needs Python 3.11 or newer as '$(PYTHON)'; choose one with: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null && command -v $${CXX:-c++} >/dev/null || { \
+	  echo "no C/C++ compiler was found, and ggml is compiled during the set-up; on Debian: apt-get install build-essential" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "Python cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "setting up $(VENV); compiling ggml takes about a minute (log: $(VENV)/setup.log)"
+	@$(BIN)/python -m pip install -e '.[dev]' >$(VENV)/setup.log 2>&1 || { tail -n 20 $(VENV)/setup.log >&2; \
+	  echo "the set-up failed, see above and $(VENV)/setup.log; most often ggml-python could not be compiled: a C/C++ compiler and the network are needed" >&2; exit 1; }
+	@touch $@
+
+grad: $(READY)
+	$(BIN)/gradcheck grad -b cpu $(ARGS)
+
+eval: $(READY)
+	$(BIN)/gradcheck eval $(ARGS)
+
+perf: $(READY)
+	$(BIN)/gradcheck perf $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: $(READY)
+	$(BIN)/mypy
+
+test: $(READY)
+	$(BIN)/pytest $(ARGS)
+
+faults: $(READY)
+	$(BIN)/pytest tests/faults $(ARGS)
+
+bench: $(READY)
+	$(BIN)/python benchmarks/against_cpp.py $(ARGS)
+
+picture: $(READY)
+	COLUMNS=100 $(BIN)/gradcheck grad -b cpu -q --output svg=docs/grad.svg
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,6 @@
+"""`python -m gradcheck`."""
+
+from gradcheck.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The tool without its command line: select cases, run them, ask for devices and graphs."""
+
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from gradcheck import __version__
+from gradcheck.cases import Selection, select
+from gradcheck.model.case import Case
+from gradcheck.model.errors import CaseFileError, UsageError
+from gradcheck.model.event import Event, Finished
+from gradcheck.model.job import Settings
+from gradcheck.model.limits import DEFAULT_LIMITS
+from gradcheck.model.result import Result
+from gradcheck.model.run import LibraryInfo, Run, RunInfo
+from gradcheck.plan import choose_targets, plan, preflight
+from gradcheck.runner import Pool, PoolOptions
+
+__all__ = ["RunOptions", "Selection", "devices", "graphs", "run", "select_cases"]
+
+LIMITS = DEFAULT_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Everything that a run is asked to do; `workers` None means one for each core (perf: always one)."""
+
+    mode: str
+    backends: tuple[str, ...] = ()
+    selection: Selection = field(default_factory=Selection)
+    settings: Settings = field(default_factory=Settings)
+    workers: int | None = None
+    timeout_s: float = 120.0
+    memory_bytes: int | None = None
+    isolate: bool = True
+    command: tuple[str, ...] = ()
+
+    @property
+    def pool(self) -> PoolOptions:
+        """How many workers, and what they may use."""
+        workers = 1 if self.mode == "perf" else self.workers or os.cpu_count() or 1
+        return PoolOptions(workers=workers, memory_bytes=self.memory_bytes, isolate=self.isolate)
+
+
+def select_cases(selection: Selection, mode: str) -> tuple[Case, ...]:
+    """The cases of a mode. Raises UsageError or CaseFileError."""
+    return tuple(select(selection, mode))
+
+
+def run(
+    options: RunOptions,
+    on_event: Callable[[Event], None] = lambda _event: None,
+    on_start: Callable[[RunInfo, int], None] = lambda _info, _total: None,
+) -> Run:
+    """Run the selected cases; interrupted by Ctrl-C or SIGTERM, it gives what is known so far.
+
+    on_start gets what is about to run and the number of jobs; on_event everything that happens then.
+    Raises GradcheckError before anything ran, never after.
+    """
+    _check_limits(options)
+    begin = time.monotonic()
+    cases = select_cases(options.selection, options.mode)
+    if not cases:
+        raise UsageError(f"no case is left to run in mode {options.mode}")
+    with Pool(options.pool) as pool:
+        library = pool.inspect()
+        targets = choose_targets(options.backends, library.devices, options.mode, options.settings.reference)
+        _preflight(pool, cases, targets[0], options)
+        jobs = plan(cases, targets, options.mode, options.settings, options.timeout_s)
+        info = _info(options, targets, library, len(jobs), len(cases))
+        on_start(info, len(jobs))
+        results: dict[int, Result] = {}
+        interrupted = False
+        try:
+            with _sigterm_interrupts():
+                for event in pool.run(jobs):
+                    if isinstance(event, Finished):
+                        results[event.result.index] = event.result
+                    on_event(event)
+        except KeyboardInterrupt:
+            interrupted = True
+    ordered = tuple(results[index] for index in sorted(results))
+    return Run(info, ordered, time.monotonic() - begin, interrupted)
+
+
+def devices() -> LibraryInfo:
+    """The ggml that workers load, and its devices. Raises LibraryError."""
+    with Pool(PoolOptions(workers=1)) as pool:
+        return pool.inspect()
+
+
+def graphs(cases: Sequence[Case], *, backward: bool = False) -> Iterator[Result]:
+    """The graph of each case, in order; a result whose status is not PASS says why there is none."""
+    mode = "backward_graph" if backward else "graph"
+    with Pool(PoolOptions(workers=1)) as pool:
+        for event in pool.run(plan(cases, ["CPU"], mode, Settings(), 60.0)):
+            if isinstance(event, Finished):
+                yield event.result
+
+
+def _preflight(pool: Pool, cases: Sequence[Case], target: str, options: RunOptions) -> None:
+    """Build one graph of each family: a slip in a case file is told once, and before anything runs."""
+    jobs = preflight(cases, target, options.settings, options.timeout_s)
+    results = [event.result for event in pool.run(jobs) if isinstance(event, Finished)]
+    bad = sorted((r for r in results if r.outcome.invalid_case), key=lambda result: result.index)
+    if bad:
+        raise CaseFileError(bad[0].outcome.reason, bad[0].place)
+
+
+def _check_limits(options: RunOptions) -> None:
+    known = LIMITS[options.mode]
+    for name, _ in options.settings.limits:
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise UsageError(f"no limit {name} in mode {options.mode}; there are: {listed}")
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does. Only the main thread may set handlers."""
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        old = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)
+
+
+def _info(options: RunOptions, targets: list[str], library: LibraryInfo, jobs: int, cases: int) -> RunInfo:
+    return RunInfo(
+        mode=options.mode,
+        command=options.command,
+        targets=tuple(targets),
+        settings=options.settings,
+        jobs=jobs,
+        cases=cases,
+        library=library,
+        gradcheck_version=__version__,
+        python_version=platform.python_version(),
+        numpy_version=version("numpy"),
+        platform=platform.platform(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

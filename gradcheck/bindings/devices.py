@@ -1,0 +1,136 @@
+"""The devices of ggml, and what they open."""
+
+import ctypes
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gradcheck.bindings.backward import build_backward
+from gradcheck.bindings.batch import Batch
+from gradcheck.bindings.describe import Row, describe
+from gradcheck.bindings.graph import Build, build, build_copies
+from gradcheck.bindings.library import Library, library_info, load
+from gradcheck.bindings.program import Program
+from gradcheck.bindings.tensor import Tensor
+from gradcheck.model.case import Case
+from gradcheck.model.errors import LibraryError, OutOfMemory, Unsupported, UsageError
+
+#: They compute nothing, so no device can refuse them.
+_NO_WORK = frozenset({"NONE"})
+
+
+class Device:
+    """A device with its backend (its queue of work), which lives until `close`."""
+
+    def __init__(self, library: Library, handle: Any, threads: int) -> None:
+        ggml = library.ggml
+        self.library = library
+        self.handle = handle
+        self._name: str = ggml.ggml_backend_dev_name(handle).decode()
+        self.backend = ggml.ggml_backend_dev_init(handle, None)
+        if not self.backend:
+            raise LibraryError(f"ggml cannot start the device {self._name}")
+        _set_threads(ggml, handle, self.backend, threads)
+
+    @property
+    def name(self) -> str:
+        """The name that ggml gives the device."""
+        return self._name
+
+    def open(self, case: Case, *, backward: bool = False) -> Program:
+        """Build, check support for every node, allocate. Raises Unsupported, InvalidCase or OutOfMemory."""
+        made = self._build(case, backward)
+        try:
+            self._demand_support(made)
+            return Program(self, case, made)
+        except BaseException:
+            made.free()
+            raise
+
+    def batch(self, case: Case, values: Mapping[str, NDArray[Any]], copies: int) -> Batch:
+        """`copies` forward graphs that hold `values`. Raises as `open` does."""
+        if copies < 1:
+            raise ValueError(f"a batch of {copies} copies")
+        made = build_copies(self.library, case, copies)
+        try:
+            self._demand_support(made)
+            return Batch(self, made, values)
+        except BaseException:
+            made.free()
+            raise
+
+    def describe(self, case: Case, *, backward: bool = False) -> tuple[tuple[Row, ...], int]:
+        """The rows of the graph and the index of the output, without allocating. Raises as `open` does."""
+        made = self._build(case, backward)
+        try:
+            return describe(made)
+        finally:
+            made.free()
+
+    def check(self, case: Case, *, backward: bool = False) -> None:
+        """Build and ask support for every node, without allocating. Raises as `open` does."""
+        made = self._build(case, backward)
+        try:
+            self._demand_support(made)
+        finally:
+            made.free()
+
+    def compute(self, graph: Any) -> None:
+        """Compute a graph and wait for it. Raises OutOfMemory and LibraryError by ggml's status."""
+        ggml = self.library.ggml
+        status = ggml.ggml_backend_graph_compute(self.backend, graph)
+        if status == ggml.GGML_STATUS_SUCCESS:
+            return
+        if status == ggml.GGML_STATUS_ALLOC_FAILED:
+            raise OutOfMemory(f"{self._name} has no memory for what the graph needs while it is computed")
+        said = ggml.ggml_status_to_string(status).decode()
+        raise LibraryError(f"{self._name} could not compute the graph: {said}")
+
+    def close(self) -> None:
+        """Free the backend; harmless when repeated."""
+        backend, self.backend = self.backend, None
+        if backend:
+            self.library.ggml.ggml_backend_free(backend)
+
+    def _build(self, case: Case, backward: bool) -> Build:
+        return build_backward(self.library, case) if backward else build(self.library, case)
+
+    def _demand_support(self, made: Build) -> None:
+        supports = self.library.ggml.ggml_backend_supports_op
+        # The copies of a batch are alike, and a backward graph begins with the forward one.
+        graph = made.backward or made.forward
+        nodes = made.nodes(graph)
+        for node in nodes[: -(-len(nodes) // len(made.copies))]:
+            if node.op not in _NO_WORK and not supports(self.backend, node.pointer):
+                raise Unsupported(f"{self._name} does not take {_signature(self.library, node)}")
+
+
+def open_device(name: str, threads: int = 1, library: Library | None = None) -> Device:
+    """The device that ggml calls `name` (in any case). Raises UsageError with the nearest name."""
+    library = library or load()
+    handles = {library.ggml.ggml_backend_dev_name(d).decode(): d for d in library.devices()}
+    for known, handle in handles.items():
+        if known.lower() == name.lower():
+            return Device(library, handle, threads)
+    near = get_close_matches(name, handles, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UsageError(f"this ggml has no device {name}{hint} (it has {', '.join(handles)})")
+
+
+def _set_threads(ggml: Any, handle: Any, backend: Any, threads: int) -> None:
+    registry = ggml.ggml_backend_dev_backend_reg(handle)
+    found = ggml.ggml_backend_reg_get_proc_address(registry, b"ggml_backend_set_n_threads")
+    if found:
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)(found)(backend, threads)
+
+
+def _signature(library: Library, node: Tensor) -> str:
+    sources = [Tensor(library, source) for source in node.sources if source is not None]
+    shown = f"{node.op}({', '.join(map(str, sources))})"
+    types = {source.type for source in sources}
+    return shown if node.type in types else f"{shown} to {node}"
+
+
+__all__ = ["Device", "library_info", "open_device"]

@@ -1,0 +1,172 @@
+"""The commands that run cases: grad, eval, perf, support."""
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from gradcheck.cli import options as given
+from gradcheck.cli.outputs import Outputs
+from gradcheck.cli.stdout import write_stdout
+from gradcheck.model.errors import UsageError
+from gradcheck.model.job import Settings
+from gradcheck.reports import FORMATS
+from gradcheck.reports.exit_code import exit_code
+from gradcheck.reports.live import LiveProgress, live_stream
+from gradcheck.reports.view import PLAIN_WIDTH, Detail, View, view_of
+
+Limits = tuple[tuple[str, float], ...]
+
+_WORKERS = (given.JOBS, given.TIMEOUT, given.MEMORY, given.THREADS, given.ISOLATION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What all four commands are told; the names are those of the options."""
+
+    backends: tuple[str, ...]
+    ops: tuple[tuple[str, ...], ...]
+    pattern: str | None
+    files: tuple[str, ...]
+    seed: int
+    workers: int | None = None
+    timeout_s: float
+    memory_bytes: int | None
+    threads: int
+    isolate: bool
+    form: str
+    outputs: tuple[tuple[str, str], ...]
+    color: bool | None
+    verbose: bool
+    quiet: bool
+
+    @property
+    def detail(self) -> Detail:
+        """How much to tell; -v and -q together are a contradiction."""
+        if self.verbose and self.quiet:
+            raise UsageError("-v and -q cannot both be given")
+        return Detail.VERBOSE if self.verbose else Detail.QUIET if self.quiet else Detail.NORMAL
+
+
+@click.command("grad", epilog="Example: gradcheck grad -b cpu -o SILU,GELU")
+@given.options(
+    given.BACKEND,
+    *given.SELECTION,
+    given.SEED,
+    click.option(
+        "--cotangent",
+        type=click.Choice(["random", "ones"]),
+        default="random",
+        show_default=True,
+        help="The gradient fed into the output; ones is the sum loss of test-backend-ops.",
+    ),
+    click.option(
+        "--max-elements",
+        type=click.IntRange(min=1),
+        default=10_000,
+        show_default=True,
+        metavar="N",
+        help="How many elements of one input are judged at most.",
+    ),
+    given.LIMITS,
+    *_WORKERS,
+    *given.REPORT,
+)
+def grad_command(cotangent: str, max_elements: int, limits: Limits, **shared: Any) -> int:
+    """Check backprop's gradients against numeric ones."""
+    request = Request(**shared)
+    settings = Settings(
+        seed=request.seed,
+        threads=request.threads,
+        limits=limits,
+        cotangent=cotangent,
+        max_elements=max_elements,
+    )
+    return check("grad", settings, request)
+
+
+@click.command("eval", epilog="Example: gradcheck eval -b cuda -o 'MUL_MAT*' -p type_a=q4_0")
+@given.options(
+    given.BACKEND,
+    *given.SELECTION,
+    given.SEED,
+    given.REFERENCE,
+    given.LIMITS,
+    *_WORKERS,
+    *given.REPORT,
+)
+def eval_command(reference: str, limits: Limits, **shared: Any) -> int:
+    """Check a device's results against those of a reference."""
+    request = Request(**shared)
+    settings = Settings(
+        seed=request.seed,
+        threads=request.threads,
+        limits=limits,
+        reference=reference,
+    )
+    return check("eval", settings, request)
+
+
+@click.command("perf", epilog="Example: gradcheck perf -b vulkan -o MUL_MAT --output json=before.json")
+@given.options(
+    given.BACKEND,
+    *given.SELECTION,
+    given.SEED,
+    click.option(
+        "--budget",
+        "budget_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=0.1,
+        show_default=True,
+        metavar="SECONDS",
+        help="The time to spend on the samples of one case.",
+    ),
+    given.TIMEOUT,
+    given.MEMORY,
+    given.ALL_THREADS,
+    given.ISOLATION,
+    *given.REPORT,
+)
+def perf_command(budget_s: float, **shared: Any) -> int:
+    """Measure time and bandwidth, one case after the other."""
+    request = Request(**shared)
+    settings = Settings(seed=request.seed, threads=request.threads, budget_s=budget_s)
+    return check("perf", settings, request)
+
+
+@click.command("support", epilog="Example: gradcheck support -b metal")
+@given.options(given.BACKEND, *given.SELECTION, given.SEED, *_WORKERS, *given.REPORT)
+def support_command(**shared: Any) -> int:
+    """Ask a device which ops it takes, forward and backward."""
+    request = Request(**shared)
+    return check("support", Settings(seed=request.seed, threads=request.threads), request)
+
+
+def check(mode: str, settings: Settings, request: Request) -> int:
+    """Run the cases, write every form that was asked for, and give the exit code."""
+    from gradcheck import api
+
+    detail = request.detail
+    options = api.RunOptions(
+        mode=mode,
+        backends=request.backends,
+        selection=api.Selection(
+            ops=tuple(op for part in request.ops for op in part), pattern=request.pattern, files=request.files
+        ),
+        settings=settings,
+        workers=request.workers,
+        timeout_s=request.timeout_s,
+        memory_bytes=request.memory_bytes,
+        isolate=request.isolate,
+        command=("gradcheck", *click.get_current_context().find_root().obj),
+    )
+    with Outputs(request.outputs) as outputs:
+        with LiveProgress(live_stream((sys.stderr, sys.stdout), detail), request.color) as live:
+            run = api.run(options, on_event=live.show, on_start=live.start)
+        try:
+            outputs.write(run, View(PLAIN_WIDTH, detail=detail, unicode=True))
+        finally:
+            view = view_of(sys.stdout, request.color, detail)
+            write_stdout([FORMATS[request.form](run, view)])
+    return exit_code(run)

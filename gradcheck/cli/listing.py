@@ -1,0 +1,108 @@
+"""`gradcheck list`: the cases, their ops or their graphs, one a line."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcheck.cli import options as given
+from gradcheck.cli.stdout import write_stdout
+from gradcheck.model.case import Case
+from gradcheck.model.errors import InvalidCase, UsageError
+from gradcheck.reports.exit_code import ExitCode
+
+if TYPE_CHECKING:
+    from gradcheck.model.result import Result
+
+MODES = ("grad", "eval", "perf", "support")
+
+
+@click.command("list", epilog="Example: gradcheck list -o 'MUL*' -p type=f16")
+@given.options(
+    *given.SELECTION,
+    click.option(
+        "--mode",
+        type=click.Choice(MODES),
+        default="grad",
+        show_default=True,
+        metavar="MODE",
+        help=f"The cases of this mode: {', '.join(MODES)}.",
+    ),
+    click.option("--ops", "by_op", is_flag=True, help="Only the ops and how many cases each has."),
+    click.option("--graph", is_flag=True, help="Every case with the tensors of its forward graph."),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "jsonl", "json"]),
+        default="text",
+        show_default=True,
+        metavar="FORM",
+        help="text, jsonl (a line a case) or json (one array).",
+    ),
+)
+def list_command(
+    *,
+    ops: tuple[tuple[str, ...], ...],
+    pattern: str | None,
+    files: tuple[str, ...],
+    mode: str,
+    by_op: bool,
+    graph: bool,
+    form: str,
+) -> int:
+    """List the cases, in the form in which -o takes them."""
+    from gradcheck import api
+
+    if by_op and graph:
+        raise UsageError("--ops and --graph cannot both be given")
+    selection = api.Selection(ops=tuple(op for part in ops for op in part), pattern=pattern, files=files)
+    cases = api.select_cases(selection, mode)
+    if by_op:
+        lines = _op_lines(cases, form)
+    elif graph:
+        lines = _graph_lines(api.graphs(cases), form)
+    elif form == "text":
+        lines = (case.id for case in cases)
+    else:
+        lines = (_json({"op": case.op, "vars": case.name, "place": str(case.place)}) for case in cases)
+    write_stdout(_array(lines) if form == "json" else (f"{line}\n" for line in lines))
+    return ExitCode.GOOD if cases else ExitCode.NOTHING
+
+
+def _op_lines(cases: Iterable[Case], form: str) -> Iterator[str]:
+    counts = Counter(case.op for case in cases)
+    width = max(map(len, counts), default=0)
+    digits = len(str(max(counts.values(), default=0)))
+    for op, count in counts.items():
+        yield f"{op:{width}}  {count:{digits}}" if form == "text" else _json({"op": op, "cases": count})
+
+
+def _graph_lines(results: "Iterable[Result]", form: str) -> Iterator[str]:
+    """The graphs as they come; a case without one ends the list, since a list with holes misleads."""
+    for result in results:
+        outcome = result.outcome
+        if outcome.out < 0:
+            raise InvalidCase(f"{result.place}: {result.case_id}: {outcome.reason or result.status}")
+        if form == "text":
+            from gradcheck.cli.graph import graph_lines
+
+            yield "\n".join([result.case_id, *graph_lines(outcome.tensors, outcome.out), ""])
+        else:
+            variables = result.case_id[len(result.op) + 1 : -1]
+            record = {"op": result.op, "vars": variables, "out": outcome.out, "tensors": outcome.tensors}
+            yield _json(record)
+
+
+def _json(record: dict[str, Any]) -> str:
+    return json.dumps(record, separators=(",", ":"))
+
+
+def _array(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of JSON as one array, written as they come."""
+    lead = "[\n"
+    for line in lines:
+        yield lead + line
+        lead = ",\n"
+    yield "\n]\n" if lead == ",\n" else "[]\n"

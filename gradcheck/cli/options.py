@@ -1,0 +1,156 @@
+"""Every option, declared once; commands take groups of them."""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from gradcheck.cli.parameters import FormFile, Limit, OpList, Pattern, Size
+from gradcheck.reports import FORMATS
+
+F = TypeVar("F", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+
+BACKEND = click.option(
+    "-b",
+    "--backend",
+    "backends",
+    multiple=True,
+    metavar="TARGET",
+    help="Check this device: a name, registry or type in any case (cpu, cuda, gpu). May be repeated.",
+)
+
+OPS = click.option(
+    "-o",
+    "--op",
+    "ops",
+    multiple=True,
+    type=OpList(),
+    metavar="OP[,OP...]",
+    help="Only these: op names, globs (MUL*) or case ids. May be repeated.",
+)
+PATTERN = click.option(
+    "-p",
+    "--pattern",
+    type=Pattern(),
+    metavar="REGEX",
+    help="Only cases whose variables match, as in 'type=f16'.",
+)
+CASE_FILES = click.option(
+    "--case",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="FILE_OR_DIR",
+    help="Take the cases of this file or folder instead of the shipped ones. May be repeated.",
+)
+SELECTION = (OPS, PATTERN, CASE_FILES)
+
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Where every random number comes from.",
+)
+JOBS = click.option(
+    "-j",
+    "--jobs",
+    "workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Cases that run at the same time.  [default: one per processor]",
+)
+TIMEOUT = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Give a case up after this time.",
+)
+MEMORY = click.option(
+    "--max-memory",
+    "memory_bytes",
+    type=Size(),
+    metavar="SIZE",
+    help="Memory that a worker may use beside what it starts with, as in 4G.",
+)
+ISOLATION = click.option(
+    "--no-isolation",
+    "isolate",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Run the cases in this process, for a debugger; a crash ends the run.",
+)
+
+
+def threads(default: int | Callable[[], int], words: str) -> Option:
+    """The option for the CPU threads of a worker."""
+    return click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        default=default,
+        metavar="N",
+        help=f"CPU threads of a case.  [default: {words}]",
+    )
+
+
+THREADS = threads(1, "1")
+ALL_THREADS = threads(lambda: os.cpu_count() or 1, "one per processor")
+
+
+REFERENCE = click.option(
+    "--reference",
+    default="CPU",
+    show_default=True,
+    metavar="DEVICE",
+    help="The device whose results count as right.",
+)
+LIMITS = click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    type=Limit(),
+    metavar="NAME=VALUE",
+    help="A bound of a metric, before the case's own, as in maa=1e-4. May be repeated.",
+)
+
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    metavar="FORM",
+    help=f"What to print: {', '.join(FORMATS)}.",
+)
+OUTPUT = click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    type=FormFile(),
+    metavar="FORM=FILE",
+    help="Write a form to a file besides, as in json=run.json. May be repeated.",
+)
+COLOR = click.option(
+    "--color/--no-color", "color", default=None, help="Force or forbid colour.  [default: on a terminal]"
+)
+VERBOSE = click.option("-v", "--verbose", is_flag=True, help="A line for every case, and whole logs.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Only what failed and the summary.")
+REPORT = (FORMAT, OUTPUT, COLOR, VERBOSE, QUIET)
+
+
+def options(*declared: Option) -> Callable[[F], F]:
+    """Give a command these options, in the order in which its help shall show them."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(declared):
+            function = option(function)
+        return function
+
+    return decorate

@@ -1,0 +1,187 @@
+"""From compared gradients to a verdict, with the evidence for it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradcheck.model.result import Evidence, Metric, Outcome
+from gradcheck.model.status import Status
+from gradcheck.numerics.elements import unravel_ne
+from gradcheck.numerics.gradient_metrics import (
+    Judged,
+    cosine,
+    mean_asymmetry,
+    relative_l2,
+    relative_uncertainty,
+)
+
+#: Elements shown for a bad case, worst first.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ParamGradient:
+    """The comparison for one param at its chosen elements (flat, C order of `shape`).
+
+    gradient_shape: the shape of the gradient that ggml made; None where it made none
+    finite_everywhere: whether all of the gradient is finite, judged elements or not
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    elements: NDArray[np.int64]
+    judged: Judged
+    gradient_shape: tuple[int, ...] | None
+    evaluations: int
+    finite_everywhere: bool
+
+    @property
+    def missing(self) -> bool:
+        """Whether ggml made no gradient at all."""
+        return self.gradient_shape is None
+
+
+def judge(
+    params: Sequence[ParamGradient], limits: Mapping[str, float], zero: bool, overwrites: tuple[str, ...]
+) -> Outcome:
+    """The verdict of docs/design.md, section 7, in the order in which a reader needs its parts.
+
+    zero: the case says that every gradient is zero by definition
+    """
+    metrics = _metrics(params, limits)
+    found = {metric.name: metric.value for metric in metrics}
+    failures = [
+        *(f"something wrote behind the end of {name}" for name in overwrites),
+        *(reason for param in params for reason in _broken(param, zero)),
+        *_beyond(found, limits),
+    ]
+    vacuous = _vacuous(params, found, limits, zero)
+    if failures:
+        status, reason = Status.FAIL, "; ".join(failures)
+    elif vacuous:
+        status, reason = Status.VACUOUS, "; ".join(vacuous)
+    else:
+        status, reason = Status.PASS, ""
+    return Outcome(status, reason, metrics=metrics, evidence=_evidence(params), counts=_counts(params))
+
+
+def _metrics(params: Sequence[ParamGradient], limits: Mapping[str, float]) -> tuple[Metric, ...]:
+    judged = [param.judged for param in params]
+    return (
+        Metric("maa", mean_asymmetry(judged), limits["maa"]),
+        Metric("element", max((_worst_excess(j) for j in judged), default=0.0), limits["element"]),
+        Metric("rel_l2", _largest([_l2_beyond(j) for j in judged]), limits["rel_l2"]),
+        Metric("kinks", _share(sum(int(j.kink.sum()) for j in judged), judged), limits["kinks"]),
+        Metric("cosine", _least([cosine(j) for j in judged])),
+    )
+
+
+def _worst_excess(judged: Judged) -> float:
+    values = judged.excess[~judged.kink]
+    return float(np.max(values)) if values.size else 0.0
+
+
+def _l2_beyond(judged: Judged) -> float:
+    # Not max(): it would lose a NaN.
+    error = relative_l2(judged) - relative_uncertainty(judged)
+    return 0.0 if error < 0 else error
+
+
+def _largest(values: list[float]) -> float:
+    """The maximum, NaN if any is NaN: Python's max would lose it."""
+    return math.nan if any(math.isnan(value) for value in values) else max(values, default=0.0)
+
+
+def _least(values: list[float]) -> float:
+    return math.nan if any(math.isnan(value) for value in values) else min(values, default=math.nan)
+
+
+def _share(count: int, judged: list[Judged]) -> float:
+    total = sum(j.numeric.size for j in judged)
+    return count / total if total else 0.0
+
+
+def _broken(param: ParamGradient, zero: bool) -> list[str]:
+    """What no limit can excuse."""
+    reasons = []
+    if param.missing and not zero and bool(np.any(param.judged.numeric != 0)):
+        reasons.append(f"ggml made no gradient for {param.name}, and it is not zero")
+    if param.gradient_shape is not None and param.gradient_shape != param.shape:
+        got, want = (list(reversed(shape)) for shape in (param.gradient_shape, param.shape))
+        reasons.append(f"the gradient of {param.name} has the shape {got}, not {want}")
+    if not np.isfinite(param.judged.numeric).all():
+        reasons.append(f"the numeric gradient of {param.name} is not finite")
+    if not param.finite_everywhere:
+        reasons.append(f"the gradient of {param.name} is not finite")
+    if zero and bool(np.any(param.judged.numeric[~param.judged.kink] != 0)):
+        reasons.append(f"the case says that the gradient of {param.name} is zero, and it is not")
+    return reasons
+
+
+def _beyond(found: Mapping[str, float], limits: Mapping[str, float]) -> list[str]:
+    reasons = []
+    for name in ("maa", "element", "rel_l2"):
+        value = found[name]
+        # No relative element at all makes the MAA NaN: that is for `_vacuous` to tell, not a wrong gradient.
+        if value > limits[name] or (math.isnan(value) and name != "maa"):
+            reasons.append(f"{name} {value:.3g} > {limits[name]:.3g}")
+    return reasons
+
+
+def _vacuous(
+    params: Sequence[ParamGradient], found: Mapping[str, float], limits: Mapping[str, float], zero: bool
+) -> list[str]:
+    reasons = []
+    if found["kinks"] > limits["kinks"]:
+        reasons.append(f"no numeric gradient exists at {found['kinks']:.1%} of the elements")
+    for param in params:
+        judged = param.judged
+        left = int((~judged.kink).sum())
+        if judged.numeric.size and left == 0:
+            reasons.append(f"no element of {param.name} could be judged")
+        elif not zero and left and not np.any(judged.numeric[~judged.kink]) and not np.any(judged.backprop):
+            reasons.append(f"the gradient of {param.name} is zero everywhere")
+        elif not zero and left and bool(judged.small[~judged.kink].all()):
+            reasons.append(f"the gradient of {param.name} is lost in the rounding of the output")
+    if not any(param.judged.numeric.size for param in params):
+        reasons.append("the params have no elements")
+    return reasons
+
+
+def _counts(params: Sequence[ParamGradient]) -> tuple[tuple[str, int], ...]:
+    judged = [param.judged for param in params]
+    return (
+        ("elements", sum(math.prod(param.shape) for param in params)),
+        ("judged", sum(int((~j.kink).sum()) for j in judged)),
+        ("kink", sum(int(j.kink.sum()) for j in judged)),
+        ("small", sum(int(j.small.sum()) for j in judged)),
+        ("evaluations", sum(param.evaluations for param in params)),
+    )
+
+
+def _evidence(params: Sequence[ParamGradient]) -> tuple[Evidence, ...]:
+    entries = []
+    for param in params:
+        judged = param.judged
+        rank = np.where(judged.kink & ~judged.not_finite, -1.0, judged.excess)
+        rank = np.where(np.isnan(rank) | judged.not_finite, np.inf, rank)
+        for at in np.argsort(-rank, kind="stable")[:_SHOWN]:
+            if rank[at] >= 0:
+                entries.append((float(rank[at]), _element(param, int(at))))
+    entries.sort(key=lambda entry: -entry[0])
+    return tuple(evidence for _, evidence in entries[:_SHOWN])
+
+
+def _element(param: ParamGradient, at: int) -> Evidence:
+    judged = param.judged
+    return Evidence(
+        tensor=param.name,
+        index=unravel_ne(int(param.elements[at]), param.shape),
+        got=math.nan if param.missing else float(judged.backprop[at]),
+        want=float(judged.numeric[at]),
+        asymmetry=float(judged.asymmetry[at]),
+        uncertainty=float(judged.uncertainty[at]),
+    )

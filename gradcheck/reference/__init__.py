@@ -1,0 +1,1 @@
+"""NumPy float64 semantics of the ops: the reference of the CPU device."""

@@ -1,0 +1,18 @@
+"""Reports: each form is a function from a finished run to text; they read records only."""
+
+from collections.abc import Callable
+
+from gradcheck.model.run import Run
+from gradcheck.reports.json import render_json, render_jsonl
+from gradcheck.reports.picture import render_html, render_svg
+from gradcheck.reports.text import render_text
+from gradcheck.reports.view import View
+
+#: Every form that `--format` and `--output` know.
+FORMATS: dict[str, Callable[[Run, View], str]] = {
+    "text": render_text,
+    "json": render_json,
+    "jsonl": render_jsonl,
+    "svg": render_svg,
+    "html": render_html,
+}

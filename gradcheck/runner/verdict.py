@@ -1,0 +1,43 @@
+"""From an outcome to a result: known failures, and what is said of a job that crashed once."""
+
+import dataclasses
+
+from gradcheck.model.job import Job
+from gradcheck.model.result import Outcome, Result
+from gradcheck.model.status import Status
+
+
+def judge(job: Job, outcome: Outcome, elapsed_s: float, log: str = "") -> Result:
+    """The result of a job. An outcome that the case announces as known is XFAIL; a pass in its place XPASS.
+
+    Any other status stays as it is: a known failure that ends in a new way is news.
+    """
+    known = next((entry for entry in job.case.known if entry.mode == job.mode), None)
+    status = outcome.status
+    if known is not None and status is known.status:
+        status = Status.XFAIL
+    elif known is not None and status is Status.PASS:
+        status = Status.XPASS
+    return Result(
+        index=job.index,
+        mode=job.mode,
+        op=job.case.op,
+        case_id=job.case.id,
+        target=job.target,
+        place=job.case.place,
+        status=status,
+        outcome=outcome,
+        elapsed_s=elapsed_s,
+        log=log,
+        known=known,
+    )
+
+
+def after_crash(outcome: Outcome, reason: str, served: int) -> Outcome:
+    """The outcome of a second try, with a note of the first, which a worker that had run `served` others lost."""
+    if outcome.status is Status.CRASH:
+        return outcome
+    ending = "passed" if outcome.status is Status.PASS else f"ended as {outcome.status}"
+    others = "1 other case" if served == 1 else f"{served} other cases"
+    note = f"crashed once ({reason}) in a worker that had run {others}; {ending} in a fresh one"
+    return dataclasses.replace(outcome, notes=(*outcome.notes, note))

@@ -1,0 +1,1 @@
+"""The child's side: the template that forks workers, and the loop in which a worker answers."""

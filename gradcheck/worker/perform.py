@@ -1,0 +1,60 @@
+"""One job: the mode is called, and whatever it raises becomes an Outcome. The only wide `except` is here."""
+
+import time
+import traceback
+from pathlib import Path
+
+from gradcheck.language.parse import LanguageError
+from gradcheck.model.errors import GradcheckError, InvalidCase, OutOfMemory, Unsupported
+from gradcheck.model.job import Job
+from gradcheck.model.result import Outcome
+from gradcheck.model.status import Status
+from gradcheck.modes.bench import Bench
+from gradcheck.worker.equipment import Equipment
+
+_WORKER = Path(__file__).parent
+_PACKAGE = _WORKER.parent
+
+
+def perform(job: Job, equipment: Equipment) -> Outcome:
+    """Run a job on its devices. Never raises an Exception; SystemExit passes."""
+    try:
+        mode = equipment.modes[job.mode]
+        threads = job.settings.threads
+        bench = Bench(
+            target=equipment.device(job.target, threads),
+            reference=lambda: equipment.device(job.settings.reference, threads),
+            settings=job.settings,
+            clock=time.perf_counter,
+        )
+        outcome = mode(job.case, bench)
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"mode {job.mode} gave a {type(outcome).__name__}, not an Outcome")
+        return outcome
+    except Exception as error:
+        return outcome_of(error)
+
+
+def outcome_of(error: Exception) -> Outcome:
+    """What an exception says about a case."""
+    text = str(error)
+    if isinstance(error, Unsupported):
+        return Outcome(Status.UNSUPPORTED, text)
+    if isinstance(error, InvalidCase | LanguageError):
+        return Outcome(Status.ERROR, text, invalid_case=True)
+    if isinstance(error, OutOfMemory | MemoryError):
+        known = text.lower().startswith("out of memory")
+        return Outcome(Status.CRASH, text if known else f"out of memory: {text or 'no memory for Python objects'}")
+    if isinstance(error, GradcheckError):
+        return Outcome(Status.ERROR, text)
+    traceback.print_exception(error)
+    return Outcome(Status.ERROR, f"{type(error).__name__}: {text} ({_origin(error)})")
+
+
+def _origin(error: Exception) -> str:
+    """The innermost line of this package on the way to the error, or of anything where there is none."""
+    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    own = [frame for frame in frames if _PACKAGE in frame[0].parents and _WORKER not in frame[0].parents]
+    path, line = (own or frames)[-1]
+    name = path.relative_to(_PACKAGE.parent) if _PACKAGE in path.parents else path.name
+    return f"{name}:{line}"

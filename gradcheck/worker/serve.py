@@ -1,0 +1,55 @@
+"""A worker's loop: a line of JSON in, a line of JSON out, until the channel closes."""
+
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+from typing import Any
+
+from gradcheck.model.codec import decode, encode
+from gradcheck.model.errors import GradcheckError
+from gradcheck.model.job import Job
+from gradcheck.worker.equipment import Equipment
+from gradcheck.worker.perform import outcome_of, perform
+
+
+def serve(channel: socket.socket, equipment: Equipment) -> int:
+    """Answer requests until the parent closes the channel; returns the exit code.
+
+    File descriptors 1 and 2 are the log: it is emptied when a request is taken.
+    """
+    me = os.getpid()
+    with channel, channel.makefile("rb") as requests:
+        for line in requests:
+            os.ftruncate(2, 0)
+            request = json.loads(line)
+            reply = _library(equipment) if "inspect" in request else _job(request["job"], equipment)
+            sys.stdout.flush()
+            if os.getpid() != me:
+                # A process that the mode forked has come back out of it: it must not answer as well.
+                return 1
+            channel.sendall(json.dumps(reply, separators=(",", ":")).encode() + b"\n")
+    return 0
+
+
+def _job(data: dict[str, Any], equipment: Equipment) -> dict[str, Any]:
+    started = time.perf_counter()
+    outcome = perform(decode(Job, data), equipment)
+    elapsed_s = time.perf_counter() - started
+    try:
+        encoded = encode(outcome)
+    except (TypeError, ValueError) as error:  # an array's scalar, say, where a float belongs
+        encoded = encode(outcome_of(error))
+    return {"index": data["index"], "elapsed_s": elapsed_s, "outcome": encoded}
+
+
+def _library(equipment: Equipment) -> dict[str, Any]:
+    try:
+        return {"library": encode(equipment.library_info())}
+    except GradcheckError as error:
+        return {"error": str(error)}
+    except (ImportError, OSError, AttributeError, RuntimeError, ValueError) as error:
+        traceback.print_exception(error)
+        return {"error": f"ggml cannot list its devices ({type(error).__name__}: {error})"}

@@ -1,0 +1,229 @@
+"""Modes that end in every way in which a worker can end, and devices that are none. Run by tests of the pool."""
+
+# ruff: noqa: ARG001 - every mode has the arguments of a mode
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from gradcheck.language.parse import LanguageError
+from gradcheck.model.case import Case
+from gradcheck.model.errors import InvalidCase, LibraryError, OutOfMemory, Unsupported, UsageError
+from gradcheck.model.result import Metric, Outcome
+from gradcheck.model.run import DeviceInfo, LibraryInfo
+from gradcheck.model.status import Status
+from gradcheck.modes.bench import Bench
+
+PASSED = Outcome(Status.PASS)
+
+
+class FakeDevice:
+    def __init__(self, name):
+        self.name = name
+
+
+def open_device(name, threads):
+    if name == "ABORTS":
+        os.write(2, b"ggml-abort: /src/ggml-cuda.cu:1: no such device\n")
+        os.abort()
+    if name == "NONE":
+        raise UsageError("no device NONE; there is CPU")
+    return FakeDevice(f"{name}/{threads}/{time.perf_counter_ns()}")
+
+
+def library_info():
+    device = DeviceInfo("CPU", "a fake", "CPU", "CPU", 0, 0)
+    return LibraryInfo("0.0.0", "abcdef", "0.0.45", f"pid {os.getpid()}", (device,))
+
+
+def preload_fails():
+    raise LibraryError("libggml.so is not there; build it")
+
+
+def preload_aborts():
+    os.write(2, b"illegal build\n")
+    os.abort()
+
+
+def ok(case: Case, bench: Bench) -> Outcome:
+    return Outcome(Status.PASS, metrics=(Metric("length", float(len(case.name))),), notes=(bench.target.name,))
+
+
+def devices(case, bench):
+    again = bench.reference() is bench.reference()
+    return Outcome(Status.PASS, notes=(bench.target.name, bench.reference().name, str(again)))
+
+
+def pid(case, bench):
+    return Outcome(Status.PASS, reason=str(os.getpid()))
+
+
+def prints(case, bench):
+    print("from Python", case.name)
+    library = ctypes.CDLL(None)
+    library.puts(b"from C \xff")
+    os.write(2, b"on stderr\n")
+    return PASSED
+
+
+def chatters(case, bench):
+    os.write(1, b"x" * 100_000 + b"the end\n")
+    return PASSED
+
+
+def abort(case, bench):
+    os.write(2, b"ggml-abort: /a/ggml.c:12: GGML_ASSERT(a->ne[0] == 3) failed\n")
+    ctypes.CDLL(None).abort()
+
+
+def abort_with_sentence(case, bench):
+    ctypes.CDLL(None).printf(b"unsupported unary op for backward pass: GELU\n")
+    os.write(2, b"ggml-abort: /a/ggml.c:6801: fatal error\n")
+    os.abort()
+
+
+def segfault(case, bench):
+    ctypes.string_at(0)
+
+
+def loop(case, bench):
+    while True:
+        pass
+
+
+def loop_with_child(case, bench):
+    child = subprocess.Popen(["sleep", "60"])
+    Path(dict(case.vars)["path"]).write_text(str(child.pid))
+    child.wait()
+
+
+def exit_zero(case, bench):
+    os._exit(0)
+
+
+def sys_exit(case, bench):
+    sys.exit(3)
+
+
+def kill_self(case, bench):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_template(case, bench):
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(30)
+
+
+def huge(case, bench):
+    np.ones(2**36, dtype=np.uint8)
+    return PASSED
+
+
+def huge_in_c(case, bench):
+    library = ctypes.CDLL(None)
+    library.malloc.restype = ctypes.c_void_p
+    if not library.malloc(ctypes.c_size_t(2**36)):
+        os.write(2, b"ggml-abort: /a/ggml.c:300: insufficient memory (attempted to allocate 65536 MB)\n")
+        os.abort()
+    return PASSED
+
+
+def raises(case, bench):
+    return 1 / 0
+
+
+def unsupported(case, bench):
+    raise Unsupported("no kernel for SIN")
+
+
+def invalid(case, bench):
+    raise InvalidCase("a and b do not fit")
+
+
+def bad_language(case, bench):
+    raise LanguageError("no function foo")
+
+
+def out_of_memory(case, bench):
+    raise OutOfMemory("8 GB on CUDA0")
+
+
+def wrong_type(case, bench):
+    return "PASS"
+
+
+def numpy_metric(case, bench):
+    return Outcome(Status.PASS, metrics=(Metric("maa", np.float32(1)),))
+
+
+def fails(case, bench):
+    return Outcome(Status.FAIL, "off by 2")
+
+
+def sleeps(case, bench):
+    path = dict(case.vars).get("path")
+    if path:
+        with Path(path).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+    time.sleep(60)
+
+
+def naps(case, bench):
+    time.sleep(0.05)
+    return PASSED
+
+
+def flaky(case, bench):
+    path = Path(dict(case.vars)["path"])
+    if not path.exists():
+        path.touch()
+        os.abort()
+    return PASSED
+
+
+def sleeps_once(case, bench):
+    path = Path(dict(case.vars)["path"])
+    if not path.exists():
+        path.write_text(str(os.getpid()))
+        time.sleep(60)
+    return PASSED
+
+
+def _channels():
+    """The sockets of this process: a worker has its channel only."""
+    for fd in range(3, 30):
+        with contextlib.suppress(OSError):
+            channel = socket.socket(fileno=os.dup(fd))
+            channel.getpeername()
+            yield fd, channel
+
+
+def garbles(case, bench):
+    for _, channel in _channels():
+        with contextlib.suppress(OSError):
+            channel.send(b"rubbish\n")
+    return PASSED
+
+
+def hangs_up(case, bench):
+    for _, channel in _channels():
+        channel.shutdown(socket.SHUT_RDWR)
+    time.sleep(60)
+
+
+def forks(case, bench):
+    if os.fork() == 0:
+        return PASSED  # a child that has lost its way must not answer
+    os.wait()
+    return Outcome(Status.PASS, "the parent")
+
+
+MODES = {name: value for name, value in globals().items() if callable(value) and name.islower()}

@@ -1,0 +1,139 @@
+"""Every planted wrong gradient must end as a FAIL; the same cases without a fault must pass."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcheck.model.case import Case
+from gradcheck.model.job import Settings
+from gradcheck.model.status import Status
+from tests.faults.conftest import RunMode, make_case
+from tests.faults.faulty import (
+    FaultyDevice,
+    GradientFault,
+    changed,
+    one_element,
+    scaled,
+    swapped,
+    without_last_row,
+)
+
+CASES: dict[str, Case] = {
+    "silu": make_case("out = silu(a)", a=(50, 20, 5, 1)),
+    "soft_max": make_case("out = soft_max(a)", a=(33, 7, 2, 1)),
+    "mul_mat": make_case("out = mul_mat(a, b)", a=(24, 16, 1, 1), b=(24, 16, 1, 1)),
+    "add_broadcast": make_case("out = add(a, b)", a=(16, 6, 4, 2), b=(16, 1, 4, 1)),
+    "repeat": make_case("out = repeat_4d(a, 12, 12, 2, 1)", a=(6, 6, 1, 1)),
+    "square": make_case("out = mul(a, b)", a=(16, 16, 1, 1), b=(16, 16, 1, 1)),
+}
+
+# Faults that make sense for any case.
+GENERAL: dict[str, GradientFault] = {
+    "a factor of 3": scaled(3),
+    "a factor of 1.1": scaled(1.1),
+    "a factor of 1.01": scaled(1.01),
+    "a factor of 0.99": scaled(0.99),
+    "a factor of 0": scaled(0),
+    "the sign": scaled(-1),
+    "one NaN": one_element(5, lambda _: float("nan")),
+    "one infinity": one_element(5, lambda _: float("inf")),
+    "one element tripled": one_element(17, lambda g: 3 * g),
+    "one element zero": one_element(17, lambda _: 0.0),
+    "the last element tripled": one_element(-1, lambda g: 3 * g),
+    "no gradient": changed("a", lambda _: None),
+    "the last row zero": changed("a", without_last_row),
+    "a shift by one": changed("a", lambda g: np.roll(g, 1)),
+    "reversed": changed("a", lambda g: np.ascontiguousarray(g[..., ::-1])),
+    "sign of every other": changed("a", lambda g: g * (1 - 2 * (np.arange(g.size).reshape(g.shape) % 2))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_a_fault_it_passes(name: str, run_mode: RunMode) -> None:
+    for seed in range(3):
+        outcome = run_mode("grad", CASES[name], settings=Settings(seed=seed))
+        assert outcome.status is Status.PASS, outcome.reason
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("fault", GENERAL)
+def test_a_general_fault_is_caught(name: str, fault: str, cpu: Any, run_mode: RunMode) -> None:
+    outcome = run_mode("grad", CASES[name], FaultyDevice(cpu, gradient=GENERAL[fault]))
+    assert outcome.status is Status.FAIL, fault
+    assert outcome.reason
+    assert outcome.evidence
+
+
+@pytest.mark.parametrize("at", [0, 1234, 4999])
+@pytest.mark.parametrize("change", [lambda g: 1.1 * g, lambda g: -g, lambda _: 0.0, lambda g: g + 0.5])
+def test_one_wrong_element_in_five_thousand(at: int, change: Any, cpu: Any, run_mode: RunMode) -> None:
+    case = CASES["silu"]
+    assert np.prod(case.inputs[0].ne) == 5000
+    outcome = run_mode("grad", case, FaultyDevice(cpu, gradient=one_element(at, change)))
+    assert outcome.status is Status.FAIL
+    worst = outcome.evidence[0]
+    assert worst.tensor == "a"
+    assert worst.index == (at % 50, at // 50 % 20, at // 1000, 0)
+
+
+def first_slice_only(g: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return g / 12  # b is added to 6 rows and 2 batches: what one of them gives
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("add_broadcast", changed("b", lambda g: np.repeat(g, 6, axis=2))),
+        ("add_broadcast", changed("b", first_slice_only)),
+        ("repeat", changed("a", lambda g: np.tile(g, (1, 2, 2, 2)))),
+        ("repeat", changed("a", lambda g: g.swapaxes(2, 3))),
+        ("square", changed("a", lambda g: g.swapaxes(2, 3))),
+        ("square", swapped("a", "b")),
+        ("mul_mat", changed("a", lambda g: g.swapaxes(2, 3))),
+        ("mul_mat", changed("b", np.zeros_like)),
+        ("mul_mat", changed("a", np.zeros_like)),
+        ("mul_mat", swapped("a", "b")),
+        ("soft_max", changed("a", lambda g: g + 1e-2)),
+        ("soft_max", changed("a", lambda g: g[..., ::-1, :])),
+    ],
+)
+def test_a_fault_of_one_op_is_caught(name: str, fault: GradientFault, cpu: Any, run_mode: RunMode) -> None:
+    outcome = run_mode("grad", CASES[name], FaultyDevice(cpu, gradient=fault))
+    assert outcome.status is Status.FAIL
+
+
+def test_each_limit_alone_catches_a_factor(cpu: Any, run_mode: RunMode) -> None:
+    loose = {"maa": 2.0, "element": 10.0, "rel_l2": 10.0}
+    target = FaultyDevice(cpu, gradient=scaled(1.1))
+    for name in loose:
+        limits = tuple((other, limit) for other, limit in loose.items() if other != name)
+        outcome = run_mode("grad", CASES["silu"], target, Settings(limits=limits))
+        assert outcome.status is Status.FAIL
+        assert name in outcome.reason
+    outcome = run_mode("grad", CASES["silu"], target, Settings(limits=tuple(loose.items())))
+    assert outcome.status is Status.PASS
+
+
+def test_a_permuted_gradient_passes_the_sum_loss_and_not_ours(cpu: Any, run_mode: RunMode) -> None:
+    """The reason for a random cotangent: a sum has the gradient 1 everywhere, whatever its order."""
+    target = FaultyDevice(cpu, gradient=changed("a", lambda g: np.roll(g, 7)))
+    case = make_case("out = scale(a, 2)", a=(40, 3, 1, 1))
+    assert run_mode("grad", case, target, Settings(cotangent="ones")).status is Status.PASS
+    assert run_mode("grad", case, target).status is Status.FAIL
+
+
+def test_a_gradient_of_zero_is_vacuous_unless_the_case_says_so(run_mode: RunMode) -> None:
+    case = make_case("out = scale(a, 0)", a=(40, 3, 1, 1))
+    assert run_mode("grad", case).status is Status.VACUOUS
+
+
+def test_jumps_under_most_elements_are_vacuous(run_mode: RunMode) -> None:
+    # The sum has 40 roundings in it, and every element moves all of them.
+    case = make_case("out = round(scale(a, 1000))", a=(40, 1, 1, 1))
+    outcome = run_mode("grad", case)
+    assert outcome.status in (Status.VACUOUS, Status.UNSUPPORTED)
+
+
+def test_a_difference_that_is_zero_everywhere_is_vacuous(run_mode: RunMode) -> None:
+    assert run_mode("grad", make_case("out = relu(sub(a, a))", a=(40, 1, 1, 1))).status is Status.VACUOUS

@@ -1,0 +1,111 @@
+"""Batches on the CPU: one element a copy, whole outputs back."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcheck.bindings.devices import open_device
+from gradcheck.bindings.library import load
+from gradcheck.model.case import Case, Input, Shape
+from gradcheck.model.errors import InvalidCase
+from gradcheck.model.place import Place
+
+
+def make_case(graph: str, /, **inputs: tuple[str, Shape, bool]) -> Case:
+    return Case(
+        op="TEST",
+        name="",
+        vars=(),
+        scope=(),
+        inputs=tuple(Input(name, kind, ne, param=param) for name, (kind, ne, param) in inputs.items()),
+        graph=graph,
+        place=Place("test.yaml", 1),
+    )
+
+
+def sample(case: Case, seed: int = 0) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    return {i.name: random.uniform(-1, 1, tuple(reversed(i.ne))).astype(np.float32) for i in case.inputs}
+
+
+@pytest.fixture(scope="module")
+def cpu():
+    device = open_device("CPU")
+    yield device
+    device.close()
+
+
+@pytest.fixture(params=["host", "not host", "not host, large"])
+def any_memory(request, monkeypatch):
+    if request.param != "host":
+        monkeypatch.setattr(load().ggml, "ggml_backend_buffer_is_host", lambda _buffer: False)
+    if request.param.endswith("large"):
+        monkeypatch.setattr("gradcheck.bindings.batch._WHOLE_BYTES", 0)
+
+
+F32 = ("f32", (7, 3, 2, 1), True)
+
+
+@pytest.mark.usefixtures("any_memory")
+@pytest.mark.parametrize(
+    ("graph", "inputs"),
+    [
+        ("out = silu(a)", {"a": F32}),
+        ("out = mul_mat(a, b)", {"a": F32, "b": F32}),
+        ("out = scale_inplace(a, 3.0)", {"a": F32}),
+        ("out = cpy(a, b)", {"a": F32, "b": F32}),
+        ("out = set_inplace(b, a, b.nb[1], b.nb[2], b.nb[3], 0)", {"a": F32, "b": ("f32", (8, 3, 2, 1), True)}),
+        ("out = permute(a, 1, 0, 2, 3)", {"a": F32}),
+        ("out = cont(permute(a, 1, 0, 2, 3))", {"a": F32}),
+        ("out = cont(a)", {"a": ("f16", (7, 3, 2, 1), True)}),
+        ("out = cont(a)", {"a": ("bf16", (7, 3, 2, 1), True)}),
+        ("out = sum(a)", {"a": F32}),
+        ("out = argmax(reshape_2d(a, 7, 6))", {"a": F32}),
+    ],
+)
+def test_a_batch_gives_what_single_programs_give(cpu, graph, inputs):
+    case = make_case(graph, **inputs)
+    values = sample(case)
+    program, batch = cpu.open(case), cpu.batch(case, values, 4)
+    assert batch.copies == 4
+    for elements in ([0, 41, 5], [3, 3, 3, 3], [7]):
+        x = np.linspace(-1.5, 1.5, len(elements)).astype(np.float32)
+        found = batch.evaluate("a", elements, x).copy()
+        assert found.shape == (len(elements), np.prod(program.ne))
+        for row, element, value in zip(found, elements, x, strict=True):
+            moved = {**values, "a": values["a"].copy()}
+            moved["a"].ravel()[element] = value
+            program.load(moved)
+            np.testing.assert_array_equal(row, program.forward().ravel())
+    program.free()
+    batch.free()
+    batch.free()
+
+
+def test_outputs_on_a_host_are_read_without_a_copy(cpu):
+    case = make_case("out = silu(a)", a=F32)
+    batch = cpu.batch(case, sample(case), 4)
+    found = batch.evaluate("a", np.arange(4), np.zeros(4, np.float32))
+    assert found.dtype == np.float32
+    assert not found.flags.owndata
+    batch.free()
+
+
+def test_too_many_elements(cpu):
+    case = make_case("out = silu(a)", a=F32)
+    batch = cpu.batch(case, sample(case), 2)
+    with pytest.raises(ValueError, match="3 elements for 2 copies"):
+        batch.evaluate("a", np.arange(3), np.zeros(3, np.float32))
+    batch.free()
+
+
+def test_a_batch_of_many_copies_and_of_a_wrong_case(cpu):
+    case = make_case("out = silu(mul(a, a))", a=F32)
+    batch = cpu.batch(case, sample(case), 3000)
+    found = batch.evaluate("a", np.zeros(3000, np.int64), np.zeros(3000, np.float32))
+    assert found.shape == (3000, 42)
+    assert np.ptp(found, axis=0).max() == 0
+    batch.free()
+    with pytest.raises(InvalidCase):
+        cpu.batch(make_case("out = mull(a, a)", a=F32), sample(case), 2)

@@ -1,0 +1,54 @@
+"""The pool with the real worker: ggml on its CPU backend."""
+
+import pytest
+
+from gradcheck.model.case import Case, Input
+from gradcheck.model.job import Job, Settings
+from gradcheck.model.place import Place
+from gradcheck.model.status import Status
+from gradcheck.runner import Pool, PoolOptions
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with Pool(PoolOptions(memory_bytes=4 * 2**30)) as pool:
+        yield pool
+
+
+def job(mode, graph, ne=(10, 5, 4, 3), target="CPU"):
+    case = Case("OP", "v=0", (), (), (Input("a", "f32", ne),), graph, Place("x.yaml", 1))
+    return Job(0, mode, case, target, Settings())
+
+
+def test_the_library_and_its_devices(pool):
+    info = pool.inspect()
+    assert info.ggml_version
+    assert "CPU" in [device.name for device in info.devices]
+
+
+@pytest.mark.parametrize(
+    ("mode", "graph", "status", "reason"),
+    [
+        ("grad", "out = silu(a)", Status.PASS, ""),
+        ("grad", "out = gelu(a)", Status.UNSUPPORTED, "unsupported unary op for backward pass: GELU"),
+        ("eval", "out = gelu(a)", Status.PASS, ""),
+        ("eval", "out = permute(a, 0, 0, 0, 0)", Status.ERROR, "axis0 != axis1"),
+    ],
+)
+def test_modes_run_in_a_worker(pool, mode, graph, status, reason):
+    result = pool.call(job(mode, graph))
+    assert result.status is status
+    assert reason in result.outcome.reason
+
+
+def test_a_tensor_of_64_gb_ends_as_out_of_memory_and_the_next_case_runs(pool):
+    result = pool.call(job("eval", "out = silu(a)", ne=(2**17, 2**17, 1, 1)))
+    assert result.status is Status.CRASH
+    assert result.outcome.reason.startswith("out of memory")
+    assert pool.call(job("eval", "out = silu(a)")).status is Status.PASS
+
+
+def test_a_device_that_is_not_there(pool):
+    result = pool.call(job("eval", "out = silu(a)", target="NOPE"))
+    assert result.status is Status.ERROR
+    assert "NOPE" in result.outcome.reason

@@ -1,0 +1,170 @@
+"""Differences on functions whose derivatives are known, and the metrics made of them."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gradcheck.numerics.differences import Derivative, Output, differentiate, typical_step
+from gradcheck.numerics.elements import pick_elements, unravel_ne
+from gradcheck.numerics.forward_metrics import mismatched_specials, nmse
+from gradcheck.numerics.gradient_metrics import asymmetry, compare, cosine, mean_asymmetry, relative_l2
+from gradcheck.numerics.sampling import generator, sample_cotangent
+from gradcheck.numerics.timing import sample_times
+
+F32 = NDArray[np.float32]
+
+
+def numeric(f: Callable[[F32], F32], x: F32, v: NDArray[np.float64], per_call: int = 7) -> Derivative:
+    """J^T v of a float32 function of a vector."""
+
+    def evaluate(elements: NDArray[np.int64], to: F32) -> F32:
+        rows = np.tile(x, (elements.size, 1))
+        rows[np.arange(elements.size), elements] = to
+        return np.stack([f(row) for row in rows]).astype(np.float32)
+
+    output = Output.of(f(x).astype(np.float64), v)
+    elements = np.arange(x.size, dtype=np.int64)
+    return differentiate(evaluate, x, elements, output, step=typical_step(x, None), per_call=per_call)
+
+
+RNG = np.random.default_rng(1)
+X = RNG.uniform(-1, 1, 60).astype(np.float32)
+V = RNG.uniform(0.5, 1.5, 60) * RNG.choice([-1, 1], 60)
+
+
+def softmax(x: F32) -> F32:
+    e = np.exp(x - x.max())
+    return np.asarray(e / e.sum(), dtype=np.float32)
+
+
+def softmax_gradient(x: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
+    s = np.exp(x - x.max())
+    s /= s.sum()
+    return np.asarray(s * (v - v @ s))
+
+
+@pytest.mark.parametrize(
+    ("f", "gradient"),
+    [
+        (np.exp, lambda x, v: np.exp(x) * v),
+        (np.sin, lambda x, v: np.cos(x) * v),
+        (lambda x: x * x * x, lambda x, v: 3 * x * x * v),
+        (softmax, softmax_gradient),
+        (lambda x: np.cumsum(x, dtype=np.float32), lambda x, v: np.cumsum(v[::-1])[::-1]),
+        (lambda x: np.float32(3) * x[::-1], lambda x, v: 3 * v[::-1]),
+    ],
+)
+def test_the_true_derivative_lies_within_the_uncertainty(f: Callable, gradient: Callable) -> None:  # type: ignore[type-arg]
+    found = numeric(f, X, V)
+    true = gradient(X.astype(np.float64), V)
+    inside = np.abs(found.value - true) <= found.uncertainty
+    assert inside.mean() >= 0.95
+    assert np.linalg.norm(found.value - true) <= 1e-4 * np.linalg.norm(true)
+    assert found.evaluations >= 4 * X.size
+
+
+def test_a_step_across_a_kink_is_retried_with_a_smaller_one() -> None:
+    x = np.array([0.01, -0.01, 0.5, 0.0], dtype=np.float32)
+    found = numeric(lambda row: np.maximum(row, 0), x, np.ones(4))
+    judged = compare(np.array([1.0, 0.0, 1.0, 0.0]), found)
+    assert found.value[:3] == pytest.approx([1, 0, 1], abs=1e-3)
+    assert judged.kink.tolist() == [False, False, False, False] or judged.kink[3]
+
+
+def test_a_jump_is_a_kink() -> None:
+    x = np.array([0.4999, 0.3, 0.1], dtype=np.float32)
+    found = numeric(np.round, x, np.ones(3))
+    judged = compare(np.zeros(3), found)
+    assert judged.kink.tolist() == [True, False, False]
+
+
+def test_equal_infinities_cancel() -> None:
+    def masked(row: F32) -> F32:
+        y = row.copy()
+        y[0] = -np.inf
+        return y
+
+    found = numeric(masked, X[:5], np.ones(5))
+    assert found.value == pytest.approx([0, 1, 1, 1, 1], abs=1e-5)
+
+
+def test_a_step_that_does_not_change_x_is_an_error() -> None:
+    x = np.array([1e6], dtype=np.float32)
+    with pytest.raises(ValueError, match="does not change the stored x"):
+        differentiate(
+            lambda e, to: to[:, None], x, np.arange(1), Output.of(np.ones(1), np.ones(1)), step=1e-4, per_call=1
+        )
+
+
+def exact(values: list[float]) -> Derivative:
+    n = np.array(values)
+    zero = np.zeros(n.size)
+    return Derivative(n, zero + 1e-9, zero, zero + 1e-9, 0)
+
+
+def test_metrics_of_a_factor() -> None:
+    n = exact([1.0, -2.0, 3.0])
+    judged = compare(3 * n.value, n)
+    assert mean_asymmetry([judged]) == pytest.approx(0.5)
+    assert relative_l2(judged) == pytest.approx(2.0)
+    assert cosine(judged) == pytest.approx(1.0)
+    assert judged.excess.max() == pytest.approx(2 / 3, rel=1e-2)
+
+
+def test_a_nan_is_never_lost() -> None:
+    n = exact([1.0, 2.0])
+    judged = compare(np.array([np.nan, 2.0]), n)
+    assert np.isnan(mean_asymmetry([judged]))
+    assert np.isnan(relative_l2(judged))
+    assert judged.not_finite.tolist() == [True, False]
+
+
+def test_asymmetry_of_zeros_is_zero() -> None:
+    assert asymmetry(np.array([0.0, 1.0]), np.array([0.0, 0.0])).tolist() == [0.0, 1.0]
+
+
+def test_nmse_and_specials() -> None:
+    want = np.array([1.0, np.inf, np.nan, -np.inf])
+    assert nmse(want[:2], want[:2]) == 0
+    assert nmse(np.array([2.0]), np.array([1.0])) == 1
+    assert np.isnan(nmse(np.array([np.nan]), np.array([1.0])))
+    assert mismatched_specials(np.array([1.0, -np.inf, np.nan, 0.0]), want).tolist() == [False, True, False, True]
+
+
+def test_elements_have_ends_and_corners() -> None:
+    shape = (3, 5, 70, 90)
+    picked = pick_elements(shape, 100, generator(0, "x"))
+    assert picked.size == 100
+    assert (np.diff(picked) > 0).all()
+    assert {0, 3 * 5 * 70 * 90 - 1, 89, 69 * 90} <= set(picked.tolist())
+    assert pick_elements(shape, 100, generator(0, "x")).tolist() == picked.tolist()
+    assert pick_elements((2, 3), 100, generator(0, "x")).tolist() == list(range(6))
+    assert pick_elements(shape, 1, generator(0, "x")).tolist() == [0]
+    assert unravel_ne(1, (2, 3)) == (1, 0)
+
+
+def test_a_generator_depends_on_its_purpose_alone() -> None:
+    a, b, c = (generator(seed, name).random(3).tolist() for seed, name in ((0, "x"), (0, "y"), (0, "x")))
+    assert a == c
+    assert a != b
+
+
+def test_cotangents_are_bounded_away_from_zero() -> None:
+    v = sample_cotangent("random", (1000,), generator(0, "v"))
+    assert ((np.abs(v) >= 0.5) & (np.abs(v) <= 1.5)).all()
+    assert (v > 0).any()
+    assert (v < 0).any()
+    assert sample_cotangent("ones", (2,), generator(0, "v")).tolist() == [1, 1]
+
+
+def test_timing_with_a_clock_of_its_own() -> None:
+    now = [0.0]
+
+    def call() -> None:
+        now[0] += 1e-5
+
+    samples = sample_times(call, lambda: now[0], 1e-3)
+    assert len(samples) >= 7
+    assert samples == pytest.approx([1e-5] * len(samples))

@@ -1,0 +1,67 @@
+"""Known failures and second tries."""
+
+import pytest
+
+from gradcheck.model.case import Case, KnownFailure
+from gradcheck.model.job import Job, Settings
+from gradcheck.model.place import Place
+from gradcheck.model.result import Outcome
+from gradcheck.model.status import Status
+from gradcheck.runner.verdict import after_crash, judge
+
+
+def job(*known, mode="grad"):
+    case = Case("OP", "v=0", (), (), (), "out = a", Place("x.yaml", 3), known=known)
+    return Job(4, mode, case, "CPU", Settings())
+
+
+@pytest.mark.parametrize(
+    ("known", "status", "expected"),
+    [
+        (Status.FAIL, Status.FAIL, Status.XFAIL),
+        (Status.CRASH, Status.CRASH, Status.XFAIL),
+        (Status.FAIL, Status.PASS, Status.XPASS),
+        (Status.FAIL, Status.CRASH, Status.CRASH),
+        (Status.FAIL, Status.UNSUPPORTED, Status.UNSUPPORTED),
+        (Status.FAIL, Status.VACUOUS, Status.VACUOUS),
+        (None, Status.FAIL, Status.FAIL),
+        (None, Status.PASS, Status.PASS),
+    ],
+)
+def test_a_known_failure_is_expected_to_fail_in_its_own_way(known, status, expected):
+    entries = () if known is None else (KnownFailure("grad", known, "upstream", "0.15.3"),)
+    result = judge(job(*entries), Outcome(status), 0.25, "printed")
+    assert result.status is expected
+    assert result.outcome.status is status
+    assert result.known == (entries[0] if entries else None)
+    assert (result.index, result.case_id, result.place.line, result.log) == (4, "OP(v=0)", 3, "printed")
+
+
+def test_a_known_failure_of_another_mode_is_none():
+    entry = KnownFailure("eval", Status.FAIL, "upstream", "0.15.3")
+    result = judge(job(entry), Outcome(Status.FAIL), 0.0)
+    assert result.status is Status.FAIL
+    assert result.known is None
+
+
+@pytest.mark.parametrize(
+    ("status", "served", "note"),
+    [
+        (
+            Status.PASS,
+            0,
+            "crashed once (killed by SIGSEGV) in a worker that had run 0 other cases; passed in a fresh one",
+        ),
+        (
+            Status.TIMEOUT,
+            1,
+            "crashed once (killed by SIGSEGV) in a worker that had run 1 other case; ended as TIMEOUT in a fresh one",
+        ),
+    ],
+)
+def test_a_second_try_says_that_it_is_one(status, served, note):
+    assert after_crash(Outcome(status, notes=("a",)), "killed by SIGSEGV", served).notes == ("a", note)
+
+
+def test_two_crashes_need_no_note():
+    assert after_crash(Outcome(Status.CRASH, "again"), "first", 2) == Outcome(Status.CRASH, "again")
