@@ -5,7 +5,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gradcheck.cases.family import Family, InitSpec, InputSpec, KnownSpec, Override, plain
+from gradcheck.cases.family import Family, InitSpec, InputSpec, KnownSpec, Override
+from gradcheck.cases.form import plain
 from gradcheck.cases.naming import fill, join
 from gradcheck.cases.source import Node
 from gradcheck.language import Expression, evaluate, parse_expression
@@ -43,13 +44,15 @@ def expand(families: Iterable[Family], mode: str) -> list[Case]:
 def _family_cases(family: Family, mode: str) -> Iterator[Case]:
     override = family.override(mode)
     for scope in _combinations(family):
-        if not _holds(family.where, scope, family.place) or not _holds(override.where, scope, family.place):
+        if not _holds(family.where, {**scope, "op": family.op}, family.place):
             continue
+        # After `where`, so that a derived name need not make sense for what is dropped.
         full = dict(scope)
         full["op"] = family.op
         for name, node in family.let:
             full[name] = _value(node, full)
-        yield _case(family, override, scope, full)
+        if _holds(override.where, full, family.place):
+            yield _case(family, override, scope, full)
 
 
 def _combinations(family: Family) -> Iterator[dict[str, Value]]:
@@ -73,16 +76,15 @@ def _combinations(family: Family) -> Iterator[dict[str, Value]]:
 def _case(family: Family, override: Override, scope: Scope, full: Scope) -> Case:
     variables = tuple(scope.items())
     inits = dict(override.inits)
+    present = [spec for spec in family.inputs if _holds(spec.condition, full, spec.place)]
+    # In the graph, an input that is not there reads as None, unless a variable of that name says so itself.
+    absent = {spec.name: None for spec in family.inputs if spec not in present}
     return Case(
         op=family.op,
         name=_name(family, variables, full),
         vars=variables,
-        scope=tuple(full.items()),
-        inputs=tuple(
-            _input(spec, inits.get(spec.name, spec.init), full)
-            for spec in family.inputs
-            if _holds(spec.condition, full, spec.place)
-        ),
+        scope=tuple({**absent, **full}.items()),
+        inputs=tuple(_input(spec, inits.get(spec.name, spec.init), full) for spec in present),
         graph=family.graph,
         place=family.place,
         limits=tuple({**dict(family.limits), **dict(override.limits)}.items()),
@@ -103,7 +105,7 @@ def _name(family: Family, variables: tuple[tuple[str, Value], ...], full: Scope)
 
 
 def _known(spec: KnownSpec) -> KnownFailure:
-    return KnownFailure(spec.mode, spec.status, spec.reason, spec.ggml)
+    return KnownFailure(spec.mode, spec.status, spec.reason, spec.ggml, spec.target)
 
 
 def _step(node: Node | None, scope: Scope) -> float | None:

@@ -1,12 +1,11 @@
 """A family as it stands in a case file: checked for its form, not yet expanded into cases."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from gradcheck.cases.form import check_keys, expression_of, items_of, list_of, nearest, plain, word_of
 from gradcheck.cases.source import Node
-from gradcheck.language import Expression, parse_expression, parse_graph
+from gradcheck.language import Expression, parse_graph
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Value
 from gradcheck.model.init import INIT_KINDS
@@ -20,7 +19,7 @@ _FAMILY_KEYS = ("op", "doc", "vars", "sweeps", "where", "let", "id", "inputs", "
                 "gradient", "modes", "known", *MODES)  # fmt: skip
 _OVERRIDE_KEYS = ("where", "skip", "limits", "step", "inputs")
 _INPUT_KEYS = ("type", "ne", "init", "param", "if")
-_KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml")
+_KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,7 @@ class KnownSpec:
     status: Status
     reason: str
     ggml: str
+    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,9 @@ def read_families(document: Node) -> list[Family]:
 
 
 def _families(node: Node) -> list[Family]:
-    _keys(node, _FAMILY_KEYS, "a family", required=("op", "inputs", "graph"))
+    check_keys(node, _FAMILY_KEYS, "a family", required=("op", "inputs", "graph"))
     ops = node.value["op"]
-    names = [_word(item, "op") for item in ops.value] if isinstance(ops.value, list) else [_word(ops, "op")]
+    names = [word_of(item, "op") for item in ops.value] if isinstance(ops.value, list) else [word_of(ops, "op")]
     if not names:
         raise ops.fail("`op` names no op")
     return [_family(node, op) for op in names]
@@ -110,31 +110,31 @@ def _families(node: Node) -> list[Family]:
 def _family(node: Node, op: str) -> Family:
     get = node.value.get
     variables, sweeps = _sweeps(get("vars"), get("sweeps"))
-    inputs = tuple(_input(name, entry) for name, entry in _mapping(node.value["inputs"], "`inputs`"))
-    gradient = _word(get("gradient"), "gradient") if get("gradient") else "nonzero"
+    inputs = tuple(_input(name, entry) for name, entry in items_of(node.value["inputs"], "`inputs`"))
+    gradient = word_of(get("gradient"), "gradient") if get("gradient") else "nonzero"
     if gradient not in ("zero", "nonzero"):
         raise get("gradient").fail(f"`gradient` is zero or nonzero, not {gradient}")
     return Family(
         op=op,
         sweeps=sweeps,
         variables=variables,
-        where=_expression(get("where")),
-        let=tuple(_mapping(get("let"), "`let`")) if get("let") else (),
-        template=_word(get("id"), "id") if get("id") else None,
+        where=expression_of(get("where")),
+        let=tuple(items_of(get("let"), "`let`")) if get("let") else (),
+        template=word_of(get("id"), "id") if get("id") else None,
         inputs=inputs,
         graph=_graph(node.value["graph"]),
         limits=_limits(get("limits")),
         step=get("step"),
         gradient=gradient,
         modes=_modes(get("modes")),
-        known=tuple(_known(item) for item in _list(get("known"), "`known`")),
+        known=tuple(_known(item) for item in list_of(get("known"), "`known`")),
         overrides=tuple((mode, _override(get(mode), inputs)) for mode in MODES if get(mode)),
         place=node.place,
     )
 
 
 def _sweeps(vars_node: Node | None, sweeps_node: Node | None) -> tuple[tuple[str, ...], Any]:
-    base = [_axis(name, node) for name, node in _mapping(vars_node, "`vars`")] if vars_node else []
+    base = [_axis(name, node) for name, node in items_of(vars_node, "`vars`")] if vars_node else []
     names = tuple(name for axis, _ in base for name in axis)
     for name in names:
         if names.count(name) > 1 and vars_node:
@@ -142,11 +142,11 @@ def _sweeps(vars_node: Node | None, sweeps_node: Node | None) -> tuple[tuple[str
     if sweeps_node is None:
         return names, (tuple(base),)
     sweeps = []
-    for entry in _list(sweeps_node, "`sweeps`"):
-        axes = [_axis(name, node) for name, node in _mapping(entry, "a sweep")]
+    for entry in list_of(sweeps_node, "`sweeps`"):
+        axes = [_axis(name, node) for name, node in items_of(entry, "a sweep")]
         given = {name for axis, _ in axes for name in axis}
         for name in sorted(given - set(names)):
-            raise entry.fail(f"a sweep sets the variable {name}, which `vars` does not have{_nearest(name, names)}")
+            raise entry.fail(f"a sweep sets the variable {name}, which `vars` does not have{nearest(name, names)}")
         kept = [axis for axis in base if not given & set(axis[0])]
         for axis, _ in base:
             if len(axis) > 1 and given & set(axis) and not set(axis) <= given:
@@ -175,7 +175,7 @@ def _input(name: str, node: Node) -> InputSpec:
     if not name.isidentifier():
         raise node.fail(f"{name!r} cannot be the name of an input")
     if isinstance(node.value, dict):
-        _keys(node, _INPUT_KEYS, f"the input {name}", required=("ne",))
+        check_keys(node, _INPUT_KEYS, f"the input {name}", required=("ne",))
         fields: dict[str, Node] = node.value
     else:
         fields = {"ne": node}
@@ -190,7 +190,7 @@ def _input(name: str, node: Node) -> InputSpec:
             raise entry.fail("`param` is true, or the reason why the input is not differentiated")
     condition = get("if")
     return InputSpec(name, get("type"), fields["ne"], _init(get("init")), param, reason,
-                     _expression(condition), node.place)  # fmt: skip
+                     expression_of(condition), node.place)  # fmt: skip
 
 
 def _init(node: Node | None) -> InitSpec:
@@ -199,12 +199,12 @@ def _init(node: Node | None) -> InitSpec:
     fields = dict(node.value) if isinstance(node.value, dict) else {"kind": node}
     if "kind" not in fields:
         raise node.fail("`init` needs a `kind`: " + ", ".join(INIT_KINDS))
-    kind = _word(fields.pop("kind"), "kind")
+    kind = word_of(fields.pop("kind"), "kind")
     if kind not in INIT_KINDS:
-        raise node.fail(f"unknown init {kind!r}{_nearest(kind, INIT_KINDS)}; there are {', '.join(INIT_KINDS)}")
+        raise node.fail(f"unknown init {kind!r}{nearest(kind, INIT_KINDS)}; there are {', '.join(INIT_KINDS)}")
     for name, entry in fields.items():
         if name not in INIT_KINDS[kind]:
-            raise entry.fail(f"the init {kind} has no argument {name}{_nearest(name, INIT_KINDS[kind])}")
+            raise entry.fail(f"the init {kind} has no argument {name}{nearest(name, INIT_KINDS[kind])}")
     for name, default in INIT_KINDS[kind].items():
         if default == "<required>" and name not in fields:
             raise node.fail(f"the init {kind} needs the argument {name}")
@@ -212,34 +212,40 @@ def _init(node: Node | None) -> InitSpec:
 
 
 def _known(node: Node) -> KnownSpec:
-    _keys(node, _KNOWN_KEYS, "a known failure", required=("mode", "reason", "ggml"))
+    check_keys(node, _KNOWN_KEYS, "a known failure", required=("mode", "reason", "ggml"))
     get = node.value.get
-    mode = _word(node.value["mode"], "mode")
+    mode = word_of(node.value["mode"], "mode")
     if mode not in MODES:
-        raise node.fail(f"unknown mode {mode!r}{_nearest(mode, MODES)}")
-    status = _word(get("status"), "status") if get("status") else "FAIL"
+        raise node.fail(f"unknown mode {mode!r}{nearest(mode, MODES)}")
+    status = word_of(get("status"), "status") if get("status") else "FAIL"
     if status not in Status.__members__:
-        raise node.fail(f"unknown status {status!r}{_nearest(status, Status.__members__)}")
-    return KnownSpec(mode, _expression(get("where")), Status(status), _word(node.value["reason"], "reason"),
-                     str(node.value["ggml"].value))  # fmt: skip
+        raise node.fail(f"unknown status {status!r}{nearest(status, Status.__members__)}")
+    return KnownSpec(
+        mode=mode,
+        where=expression_of(get("where")),
+        status=Status(status),
+        reason=word_of(node.value["reason"], "reason"),
+        ggml=str(node.value["ggml"].value),
+        target=word_of(get("target"), "target") if get("target") else "*",
+    )
 
 
 def _override(node: Node, inputs: tuple[InputSpec, ...]) -> Override:
-    _keys(node, _OVERRIDE_KEYS, "a mode's overrides")
+    check_keys(node, _OVERRIDE_KEYS, "a mode's overrides")
     get = node.value.get
     inits = []
-    for name, entry in _mapping(get("inputs"), "`inputs`") if get("inputs") else ():
+    for name, entry in items_of(get("inputs"), "`inputs`") if get("inputs") else ():
         if name not in {spec.name for spec in inputs}:
-            raise entry.fail(f"no input {name} to override{_nearest(name, [spec.name for spec in inputs])}")
-        _keys(entry, ("init",), f"the override of {name}", required=("init",))
+            raise entry.fail(f"no input {name} to override{nearest(name, [spec.name for spec in inputs])}")
+        check_keys(entry, ("init",), f"the override of {name}", required=("init",))
         inits.append((name, _init(entry.value["init"])))
-    skip = _word(get("skip"), "skip") if get("skip") else ""
-    return Override(_expression(get("where")), skip, _limits(get("limits")), get("step"), tuple(inits))
+    skip = word_of(get("skip"), "skip") if get("skip") else ""
+    return Override(expression_of(get("where")), skip, _limits(get("limits")), get("step"), tuple(inits))
 
 
 def _limits(node: Node | None) -> tuple[tuple[str, float], ...]:
     limits = []
-    for name, entry in _mapping(node, "`limits`") if node else ():
+    for name, entry in items_of(node, "`limits`") if node else ():
         if isinstance(entry.value, bool) or not isinstance(entry.value, int | float) or not entry.value >= 0:
             raise entry.fail(f"the limit {name} must be a number that is not negative, not {entry.value!r}")
         limits.append((name, float(entry.value)))
@@ -249,81 +255,17 @@ def _limits(node: Node | None) -> tuple[tuple[str, float], ...]:
 def _modes(node: Node | None) -> tuple[str, ...]:
     if node is None:
         return MODES
-    modes = tuple(_word(item, "mode") for item in _list(node, "`modes`"))
+    modes = tuple(word_of(item, "mode") for item in list_of(node, "`modes`"))
     for mode in modes:
         if mode not in MODES:
-            raise node.fail(f"unknown mode {mode!r}{_nearest(mode, MODES)}; there are {', '.join(MODES)}")
+            raise node.fail(f"unknown mode {mode!r}{nearest(mode, MODES)}; there are {', '.join(MODES)}")
     return modes
 
 
 def _graph(node: Node) -> str:
-    text = _word(node, "graph")
+    text = word_of(node, "graph")
     try:
         parse_graph(text)
     except LanguageError as error:
         raise node.fail(f"graph: {error}") from None
     return text.strip()
-
-
-def _expression(node: Node | None) -> Expression | None:
-    if node is None:
-        return None
-    if isinstance(node.value, list | dict):
-        raise node.fail("an expression is expected here")
-    try:
-        return parse_expression(str(node.value))
-    except LanguageError as error:
-        raise node.fail(str(error)) from None
-
-
-def plain(node: Node) -> Value:
-    """The bare value of a scalar or of lists of scalars. Raises CaseFileError for a mapping."""
-    if isinstance(node.value, dict):
-        raise node.fail("a number, a word or a list is expected here, not a mapping")
-    if isinstance(node.value, list):
-        return tuple(plain(item) for item in node.value)
-    value: Value = node.value
-    return value
-
-
-def _keys(node: Node, known: tuple[str, ...], what: str, required: tuple[str, ...] = ()) -> None:
-    if not isinstance(node.value, dict):
-        raise node.fail(f"{what} must be a mapping (`name: value`), not {_kind(node)}")
-    for key, entry in node.value.items():
-        if key not in known:
-            raise entry.fail(f"unknown key `{key}` in {what}{_nearest(key, known)}; there are {', '.join(known)}")
-    for key in required:
-        if key not in node.value:
-            raise node.fail(f"{what} needs `{key}`")
-
-
-def _mapping(node: Node, what: str) -> Iterable[tuple[str, Node]]:
-    if not isinstance(node.value, dict):
-        raise node.fail(f"{what} must be a mapping (`name: value`), not {_kind(node)}")
-    items: Iterable[tuple[str, Node]] = node.value.items()
-    return items
-
-
-def _list(node: Node | None, what: str) -> list[Node]:
-    if node is None:
-        return []
-    if not isinstance(node.value, list):
-        raise node.fail(f"{what} must be a list, not {_kind(node)}")
-    return node.value
-
-
-def _word(node: Node, what: str) -> str:
-    if not isinstance(node.value, str) or not node.value.strip():
-        raise node.fail(f"`{what}` must be text, not {_kind(node)}")
-    return node.value.strip()
-
-
-def _kind(node: Node) -> str:
-    if isinstance(node.value, dict):
-        return "a mapping"
-    return "a list" if isinstance(node.value, list) else f"{node.value!r}"
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    found = get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f" (did you mean {found[0]}?)" if found else ""

@@ -38,12 +38,17 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """A wrong result of ggml that has been looked into: it ends as `status` on ggml `ggml`, for `reason`."""
+    """A wrong result of ggml that has been looked into.
+
+    It ends as `status`, for `reason`, and was seen with the ggml version `ggml`. `target` is a pattern of the
+    devices that it concerns: `*` for a wrong rule, a device's name for a wrong kernel.
+    """
 
     mode: str
     status: Status
     reason: str
     ggml: str
+    target: str = "*"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ INIT_KINDS: dict[str, dict[str, Value]] = {
     "probabilities": {},
     # each row has a single 1, elsewhere 0
     "one_hot": {},
+    # the Hadamard matrix of Sylvester, scaled to be orthonormal: (-1)^popcount(row & column) / sqrt(ne[0])
+    "hadamard": {},
     "constant": {"value": REQUIRED},
     # the given numbers, repeated to fill the tensor
     "values": {"list": REQUIRED},

@@ -25,6 +25,10 @@ _NARROW_GRID = 2.0**-5
 _NARROW_STEP = 2.0**-4
 #: Elements moved in one batch: enough to hide the cost of a call, few enough to be built fast.
 _MOVES = 16
+#: Forward evaluations read the whole output; a case may read this many elements of it at each of its points.
+_WORK = 2**25
+#: Elements of a param that are judged whatever the size of the output.
+_FEWEST = 256
 #: A batch's outputs should stay in the cache of a core while they are differenced.
 _BATCH_OUTPUTS = 2**20
 
@@ -44,7 +48,7 @@ def run(case: Case, bench: Bench) -> Outcome:
         v = sample_cotangent(settings.cotangent, y.shape, generator(settings.seed, case.id, "cotangent"))
         gradients = program.backward(v)
         overwrites = tuple(program.overwrites())
-        elements = _elements(case, settings)
+        elements = _elements(case, settings, y.size)
         moves = _moves(y.size, max(picked.size for picked in elements.values()))
         batch = bench.target.batch(case, values, 4 * moves)
         try:
@@ -73,11 +77,12 @@ def _narrow(program: Program) -> bool:
     return program.narrowest_eps > _F32_EPS
 
 
-def _elements(case: Case, settings: Settings) -> dict[str, NDArray[np.int64]]:
+def _elements(case: Case, settings: Settings, outputs: int) -> dict[str, NDArray[np.int64]]:
+    limit = min(settings.max_elements, max(_FEWEST, _WORK // max(1, outputs)))
     return {
         spec.name: pick_elements(
             tuple(reversed(spec.ne)),
-            settings.max_elements,
+            limit,
             generator(settings.seed, case.id, "elements", spec.name),
         )
         for spec in case.params

@@ -11,7 +11,7 @@ the rounding of y, taken as independent errors of one unit in the last place of 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,23 +27,29 @@ LADDER = (1.0, 2.0**-4, 2.0**3)
 #: An element is decided when its uncertainty is below this share of the gradient's size.
 DECIDED = 2.0**-10
 _EPS = float(np.finfo(np.float32).eps)
+_FLT_MAX = float(np.finfo(np.float32).max)
 #: Rows in which fewer outputs change than this share are differenced sparsely.
 _SPARSE = 0.1
 
 
 @dataclass(frozen=True)
 class Derivative:
-    """J^T v at some elements: `value`, its `uncertainty`, and the disagreement `gap` of the two steps.
+    """J^T v at some elements, with what its error is made of.
 
-    rounding: the part of the uncertainty that is due to the rounding of y
+    gap: the disagreement of the two steps, abs(D(h) - D(h/2))
+    rounding: the part of the error that is due to the rounding of y
     evaluations: forward evaluations spent
     """
 
     value: Array
-    uncertainty: Array
     gap: Array
     rounding: Array
     evaluations: int
+
+    @property
+    def uncertainty(self) -> Array:
+        """Truncation and rounding together: a bound that the true error should keep."""
+        return self.gap / 3.0 + self.rounding
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,8 @@ class Output:
     def of(y: Array, cotangent: Array, eps: float = _EPS) -> "Output":
         """From the base output y (any shape) and v: weights v^2 (eps)^2 (y^2 + mean y^2) for each output."""
         flat, v = y.ravel(), cotangent.ravel()
-        finite = np.where(np.isfinite(flat), flat, 0.0)
+        # -FLT_MAX is what a maximum over nothing gives: a kind of infinity.
+        finite = np.where(np.abs(flat) < _FLT_MAX, flat, 0.0)
         level = finite**2 + np.mean(finite**2) if flat.size else finite
         return Output(v, v**2 * eps**2 * level)
 
@@ -86,7 +93,7 @@ def differentiate(
     Elements that the first step leaves undecided are tried with the other steps of the ladder; the one with
     the least uncertainty stays. Raises ValueError where a step does not change the stored x.
     """
-    best = _at_step(evaluate, x, elements, output, step * ladder[0], per_call)
+    best = first = _at_step(evaluate, x, elements, output, step * ladder[0], per_call)
     for factor in ladder[1:]:
         size = float(np.sqrt(np.nanmean(best.value**2))) if best.value.size else 0.0
         wanted = DECIDED * np.maximum(np.abs(best.value), size)
@@ -94,6 +101,9 @@ def differentiate(
         if open_.size == 0:
             break
         retry = _at_step(evaluate, x, elements[open_], output, step * factor, per_call)
+        # A step too small to show in any output has the rounding of those that a larger one moves.
+        least = first.rounding[open_] / factor
+        retry = replace(retry, rounding=np.maximum(retry.rounding, least))
         best = _merge(best, retry, open_)
     return best
 
@@ -101,7 +111,7 @@ def differentiate(
 def _merge(best: Derivative, retry: Derivative, where: NDArray[np.int64]) -> Derivative:
     better = ~(retry.uncertainty >= best.uncertainty[where])
     columns = {}
-    for name in ("value", "uncertainty", "gap", "rounding"):
+    for name in ("value", "gap", "rounding"):
         column = getattr(best, name).copy()
         column[where[better]] = getattr(retry, name)[better]
         columns[name] = column
@@ -122,9 +132,9 @@ def _at_step(
     ]
     if not parts:
         empty = np.zeros(0)
-        return Derivative(empty, empty, empty, empty, 0)
-    value, uncertainty, gap, rounding = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Derivative(value, uncertainty, gap, rounding, 4 * elements.size)
+        return Derivative(empty, empty, empty, 0)
+    value, gap, rounding = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Derivative(value, gap, rounding, 4 * elements.size)
 
 
 def _block(
@@ -133,7 +143,7 @@ def _block(
     elements: NDArray[np.int64],
     output: Output,
     step: float,
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array]:
     n = elements.size
     base = x[elements].astype(np.float64)
     moved = np.concatenate([base + step, base - step, base + step / 2, base - step / 2]).astype(np.float32)
@@ -149,8 +159,7 @@ def _block(
     d_narrow /= narrow
     # Both evaluations round; Richardson weighs the narrow difference by 4/3.
     rounding = np.sqrt(2.0 * variance) / narrow * (4.0 / 3.0)
-    gap = np.abs(d_wide - d_narrow)
-    return (4.0 * d_narrow - d_wide) / 3.0, gap / 3.0 + rounding, gap, rounding
+    return (4.0 * d_narrow - d_wide) / 3.0, np.abs(d_wide - d_narrow), rounding
 
 
 def _project(

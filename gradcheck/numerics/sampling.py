@@ -119,6 +119,14 @@ def _one_hot(rng: Generator, shape: tuple[int, ...]) -> Array:
     return values
 
 
+def _hadamard(_rng: Generator, shape: tuple[int, ...]) -> Array:
+    columns = shape[-1]
+    rows = np.arange(math.prod(shape[:-1]), dtype=np.int64)
+    common = rows[:, None] & np.arange(columns, dtype=np.int64)[None, :]
+    ones = np.array([int(value).bit_count() for value in common.ravel()])
+    return np.where(ones % 2, -1.0, 1.0).reshape(shape) / math.sqrt(columns)
+
+
 def _constant(_rng: Generator, shape: tuple[int, ...], value: float) -> Array:
     return np.full(shape, float(value))
 
@@ -141,6 +149,7 @@ _KINDS: dict[str, Callable[..., Array]] = {
     "lower_triangular": _lower_triangular,
     "probabilities": _probabilities,
     "one_hot": _one_hot,
+    "hadamard": _hadamard,
     "constant": _constant,
     "values": _values,
 }

@@ -1,6 +1,7 @@
 """From an outcome to a result: known failures, and what is said of a job that crashed once."""
 
 import dataclasses
+from fnmatch import fnmatchcase
 
 from gradcheck.model.job import Job
 from gradcheck.model.result import Outcome, Result
@@ -12,7 +13,12 @@ def judge(job: Job, outcome: Outcome, elapsed_s: float, log: str = "") -> Result
 
     Any other status stays as it is: a known failure that ends in a new way is news.
     """
-    known = next((entry for entry in job.case.known if entry.mode == job.mode), None)
+    entries = [
+        entry
+        for entry in job.case.known
+        if entry.mode == job.mode and fnmatchcase(job.target.lower(), entry.target.lower())
+    ]
+    known = next((entry for entry in entries if entry.status is outcome.status), entries[0] if entries else None)
     status = outcome.status
     if known is not None and status is known.status:
         status = Status.XFAIL

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from gradcheck.model.case import Case, Input, Shape
+from gradcheck.model.case import Case, Init, Input, Shape
 from gradcheck.model.init import INIT_KINDS
-from gradcheck.model.case import Init
 from gradcheck.model.job import Settings
 from gradcheck.model.place import Place
 from gradcheck.model.result import Outcome

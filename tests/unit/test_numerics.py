@@ -52,8 +52,8 @@ def softmax_gradient(x: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[
         (np.sin, lambda x, v: np.cos(x) * v),
         (lambda x: x * x * x, lambda x, v: 3 * x * x * v),
         (softmax, softmax_gradient),
-        (lambda x: np.cumsum(x, dtype=np.float32), lambda x, v: np.cumsum(v[::-1])[::-1]),
-        (lambda x: np.float32(3) * x[::-1], lambda x, v: 3 * v[::-1]),
+        (lambda x: np.cumsum(x, dtype=np.float32), lambda _, v: np.cumsum(v[::-1])[::-1]),
+        (lambda x: np.float32(3) * x[::-1], lambda _, v: 3 * v[::-1]),
     ],
 )
 def test_the_true_derivative_lies_within_the_uncertainty(f: Callable, gradient: Callable) -> None:  # type: ignore[type-arg]
@@ -94,14 +94,26 @@ def test_a_step_that_does_not_change_x_is_an_error() -> None:
     x = np.array([1e6], dtype=np.float32)
     with pytest.raises(ValueError, match="does not change the stored x"):
         differentiate(
-            lambda e, to: to[:, None], x, np.arange(1), Output.of(np.ones(1), np.ones(1)), step=1e-4, per_call=1
+            lambda _, to: to[:, None], x, np.arange(1), Output.of(np.ones(1), np.ones(1)), step=1e-4, per_call=1
         )
+
+
+def test_a_change_below_the_last_place_has_the_rounding_of_one() -> None:
+    """A retry with a smaller step moves nothing of a large output: that is no certain zero."""
+    x = np.array([0.5], dtype=np.float32)
+
+    def f(row: F32) -> F32:
+        return np.asarray(np.float32(1000.0) + np.float32(1e-2) * row * row, dtype=np.float32)
+
+    found = numeric(f, x, np.ones(1))
+    assert abs(found.value[0] - 1e-2) <= found.uncertainty[0]
+    assert found.uncertainty[0] > 0
 
 
 def exact(values: list[float]) -> Derivative:
     n = np.array(values)
     zero = np.zeros(n.size)
-    return Derivative(n, zero + 1e-9, zero, zero + 1e-9, 0)
+    return Derivative(n, zero, zero + 1e-9, 0)
 
 
 def test_metrics_of_a_factor() -> None:
