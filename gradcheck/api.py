@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 
 from gradcheck import __version__
 from gradcheck.cases import Selection, select
@@ -18,8 +17,8 @@ from gradcheck.model.event import Event, Finished
 from gradcheck.model.job import Settings
 from gradcheck.model.limits import DEFAULT_LIMITS
 from gradcheck.model.result import Result
-from gradcheck.model.run import LibraryInfo, Run, RunInfo
-from gradcheck.plan import choose_targets, plan, preflight
+from gradcheck.model.run import DeviceInfo, LibraryInfo, Run, RunInfo
+from gradcheck.plan import check_reference, choose_targets, first_of_families, plan, plan_graphs
 from gradcheck.runner import Pool, PoolOptions
 
 __all__ = ["RunOptions", "Selection", "devices", "graphs", "run", "select_cases"]
@@ -70,8 +69,9 @@ def run(
         raise UsageError(f"no case is left to run in mode {options.mode}")
     with Pool(options.pool) as pool:
         library = pool.inspect()
-        targets = choose_targets(options.backends, library.devices, options.mode, options.settings.reference)
-        _preflight(pool, cases, targets[0], options)
+        targets = choose_targets(options.backends, library.devices)
+        check_reference(options.settings.reference, library.devices)
+        _preflight(pool, cases, targets[0].name)
         jobs = plan(cases, targets, options.mode, options.settings, options.timeout_s)
         info = _info(options, targets, library, len(jobs), len(cases))
         on_start(info, len(jobs))
@@ -99,14 +99,14 @@ def graphs(cases: Sequence[Case], *, backward: bool = False) -> Iterator[Result]
     """The graph of each case, in order; a result whose status is not PASS says why there is none."""
     mode = "backward_graph" if backward else "graph"
     with Pool(PoolOptions(workers=1)) as pool:
-        for event in pool.run(plan(cases, ["CPU"], mode, Settings(), 60.0)):
+        for event in pool.run(plan_graphs(cases, "CPU", mode)):
             if isinstance(event, Finished):
                 yield event.result
 
 
-def _preflight(pool: Pool, cases: Sequence[Case], target: str, options: RunOptions) -> None:
+def _preflight(pool: Pool, cases: Sequence[Case], target: str) -> None:
     """Build one graph of each family: a slip in a case file is told once, and before anything runs."""
-    jobs = preflight(cases, target, options.settings, options.timeout_s)
+    jobs = plan_graphs(first_of_families(cases), target)
     results = [event.result for event in pool.run(jobs) if isinstance(event, Finished)]
     bad = sorted((r for r in results if r.outcome.invalid_case), key=lambda result: result.index)
     if bad:
@@ -139,11 +139,13 @@ def _sigterm_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, old)
 
 
-def _info(options: RunOptions, targets: list[str], library: LibraryInfo, jobs: int, cases: int) -> RunInfo:
+def _info(options: RunOptions, targets: list[DeviceInfo], library: LibraryInfo, jobs: int, cases: int) -> RunInfo:
+    from importlib.metadata import version  # late: it costs a tenth of the start of `gradcheck list`
+
     return RunInfo(
         mode=options.mode,
         command=options.command,
-        targets=tuple(targets),
+        targets=tuple(target.name for target in targets),
         settings=options.settings,
         jobs=jobs,
         cases=cases,

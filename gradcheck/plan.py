@@ -1,49 +1,68 @@
-"""Cases x targets x mode to jobs."""
+"""Cases x targets x mode to jobs, and which devices a user means."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gradcheck.model.case import Case
 from gradcheck.model.errors import UsageError
-from gradcheck.model.job import Job, Settings
+from gradcheck.model.job import NUMPY, Job, Settings
 from gradcheck.model.place import Place
 from gradcheck.model.run import DeviceInfo
 
 
-def plan(cases: Sequence[Case], targets: Sequence[str], mode: str, settings: Settings, timeout_s: float) -> list[Job]:
+def plan(
+    cases: Sequence[Case], targets: Sequence[DeviceInfo], mode: str, settings: Settings, timeout_s: float
+) -> list[Job]:
     """One job for each case on each target, target by target, in the order of the cases."""
-    return [
-        Job(index, mode, case, target, settings, timeout_s)
-        for index, (target, case) in enumerate((target, case) for target in targets for case in cases)
+    pairs = [
+        (target.name, case, replace(settings, reference=reference_for(target, settings.reference)))
+        for target in targets
+        for case in cases
     ]
+    return [Job(index, mode, case, target, own, timeout_s) for index, (target, case, own) in enumerate(pairs)]
 
 
-def preflight(cases: Sequence[Case], target: str, settings: Settings, timeout_s: float) -> list[Job]:
-    """One job for each family that only builds its first case's graph, so that a slip shows before the run."""
+def plan_graphs(cases: Iterable[Case], target: str, mode: str = "graph") -> list[Job]:
+    """One job for each case that only builds its graph."""
+    return [Job(index, mode, case, target, Settings()) for index, case in enumerate(cases)]
+
+
+def first_of_families(cases: Sequence[Case]) -> list[Case]:
+    """One case of each family: a slip in a case file shows in any of its graphs."""
     first: dict[Place, Case] = {}
     for case in cases:
         first.setdefault(case.place, case)
-    return [Job(index, "graph", case, target, settings, timeout_s) for index, case in enumerate(first.values())]
+    return list(first.values())
 
 
-def choose_targets(wanted: Sequence[str], devices: Sequence[DeviceInfo], mode: str, reference: str) -> list[str]:
-    """Names of the devices that `-b` means: each word matches a device name, a registry or a type, without case.
+def reference_for(target: DeviceInfo, wanted: str) -> str:
+    """What a target is compared with: "auto" means NumPy for the CPU, and the CPU for everything else."""
+    if wanted.lower() == NUMPY:
+        return NUMPY
+    if wanted.lower() != "auto":
+        return wanted
+    return NUMPY if target.type.upper() == "CPU" else "CPU"
 
-    Without `-b`: every device; for eval every one but the reference, since it would be compared with itself.
-    Raises UsageError, with the list of devices, for a word that matches none.
+
+def check_reference(wanted: str, devices: Sequence[DeviceInfo]) -> None:
+    """Raises UsageError, with what there is, for a reference that is neither a device, NumPy nor auto."""
+    known = ["auto", NUMPY, *(device.name for device in devices)]
+    if wanted.lower() not in (name.lower() for name in known):
+        raise UsageError(f"no reference {wanted}; there are {', '.join(known)}")
+
+
+def choose_targets(wanted: Sequence[str], devices: Sequence[DeviceInfo]) -> list[DeviceInfo]:
+    """The devices that `-b` means: each word matches a device name, a registry or a type, without case.
+
+    Without `-b`: every device. Raises UsageError, with the list of devices, for a word that matches none.
     """
     if not wanted:
-        chosen = [d.name for d in devices if mode != "eval" or d.name.lower() != reference.lower()]
-        if not chosen:
-            raise UsageError(
-                f"the only device is the reference {reference} itself; name a target with -b "
-                f"(-b {reference} compares it with itself), or build ggml with another backend"
-            )
-        return chosen
-    found: dict[str, None] = {}
+        return list(devices)
+    found: dict[str, DeviceInfo] = {}
     for word in wanted:
-        matches = [d.name for d in devices if word.lower() in (d.name.lower(), d.registry.lower(), d.type.lower())]
+        matches = [d for d in devices if word.lower() in (d.name.lower(), d.registry.lower(), d.type.lower())]
         if not matches:
             listed = "; ".join(f"{d.name} ({d.registry}, {d.type})" for d in devices)
             raise UsageError(f"no device matches {word}; this ggml has {listed or 'none'}")
-        found.update(dict.fromkeys(matches))
-    return list(found)
+        found.update((device.name, device) for device in matches)
+    return list(found.values())

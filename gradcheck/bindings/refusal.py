@@ -4,15 +4,15 @@ import re
 from collections.abc import Sequence
 
 from gradcheck.bindings.abort import Abort
-from gradcheck.model.errors import InvalidCase, Unsupported
+from gradcheck.model.errors import Aborted, InvalidCase, Unsupported
 
 
 class NoBackwardRule(Unsupported):
     """ggml says itself that it has no backward rule for this op or these arguments."""
 
 
-class BackwardRefused(Unsupported):
-    """ggml has a rule and an assert in it, or in what it calls, stopped the building."""
+class BackwardRefused(Aborted):
+    """ggml has a rule, and an assert in it or in what it calls stopped the building: a training program dies here."""
 
 
 _UNSUPPORTED = re.compile(r"unsupported [\w ]+ for backward pass: \S+")
@@ -31,7 +31,7 @@ def forward_refusal(abort: Abort, call: str, tensors: str) -> InvalidCase:
     return InvalidCase(f"{call}: ggml refuses: {reason}" + (f"; {tensors}" if tensors else ""))
 
 
-def backward_refusal(abort: Abort, ops: Sequence[str]) -> Unsupported:
+def backward_refusal(abort: Abort, ops: Sequence[str]) -> NoBackwardRule | BackwardRefused:
     """Why there is no backward graph: NoBackwardRule or BackwardRefused.
 
     ops: the ops of the forward graph, for an abort that does not name the op itself

@@ -8,7 +8,8 @@ from gradcheck.cases.source import Node
 from gradcheck.language import Expression, parse_graph
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Value
-from gradcheck.model.init import INIT_KINDS
+from gradcheck.model.init import INIT_KINDS, REQUIRED
+from gradcheck.model.limits import DEFAULT_LIMITS
 from gradcheck.model.place import Place
 from gradcheck.model.status import Status
 
@@ -206,7 +207,7 @@ def _init(node: Node | None) -> InitSpec:
         if name not in INIT_KINDS[kind]:
             raise entry.fail(f"the init {kind} has no argument {name}{nearest(name, INIT_KINDS[kind])}")
     for name, default in INIT_KINDS[kind].items():
-        if default == "<required>" and name not in fields:
+        if default == REQUIRED and name not in fields:
             raise node.fail(f"the init {kind} needs the argument {name}")
     return InitSpec(kind, tuple(fields.items()))
 
@@ -244,8 +245,11 @@ def _override(node: Node, inputs: tuple[InputSpec, ...]) -> Override:
 
 
 def _limits(node: Node | None) -> tuple[tuple[str, float], ...]:
+    known = sorted({name for limits in DEFAULT_LIMITS.values() for name in limits})
     limits = []
     for name, entry in items_of(node, "`limits`") if node else ():
+        if name not in known:
+            raise entry.fail(f"unknown limit {name}{nearest(name, known)}; there are {', '.join(known)}")
         if isinstance(entry.value, bool) or not isinstance(entry.value, int | float) or not entry.value >= 0:
             raise entry.fail(f"the limit {name} must be a number that is not negative, not {entry.value!r}")
         limits.append((name, float(entry.value)))

@@ -106,10 +106,10 @@ ALL_THREADS = threads(lambda: os.cpu_count() or 1, "one per processor")
 
 REFERENCE = click.option(
     "--reference",
-    default="CPU",
+    default="auto",
     show_default=True,
     metavar="DEVICE",
-    help="The device whose results count as right.",
+    help="What counts as right: a device, or numpy; auto: numpy for the CPU, the CPU for all others.",
 )
 LIMITS = click.option(
     "--limit",

@@ -77,7 +77,7 @@ def _backward(case: Case, forward: Outcome) -> Iterator[str]:
     backward = next(iter(api.graphs([case], backward=True))).outcome
     start = len(forward.tensors)
     if len(backward.tensors) <= start:
-        yield f"  none: {backward.reason or backward.status}"
+        yield f"  none: {backward.reason or 'the gradient of out is passed on as it is'}"
         return
     yield from _indented(graph_lines(backward.tensors, backward.out, start))
 

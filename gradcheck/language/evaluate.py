@@ -1,9 +1,11 @@
 """Evaluate a checked tree over a scope. There is no Python `eval`: each node kind has its rule here."""
 
 import ast
+import functools
 import math
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -18,14 +20,42 @@ Words = Callable[[str], Any]
 MAX_BITS = 64
 MAX_ITEMS = 100_000
 
+
+def _bounded(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def run(left: Any, right: Any) -> Any:
+        result = apply(left, right)
+        if isinstance(result, int) and result.bit_length() > 2 * MAX_BITS:
+            _too_big()
+        return result
+
+    return run
+
+
+def _times(left: Any, right: Any) -> Any:
+    if isinstance(left, tuple) and len(left) * right > MAX_ITEMS:
+        _too_big()
+    return left * right
+
+
+def _power(left: Any, right: Any) -> Any:
+    if not (abs(right) <= MAX_BITS and abs(left) <= 2**32):
+        _too_big()
+    return left**right
+
+
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Add: _bounded(operator.add),
+    ast.Sub: _bounded(operator.sub),
+    ast.Mult: _bounded(_times),
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+    ast.Pow: _bounded(_power),
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.Not: operator.not_,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
 }
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -64,111 +94,180 @@ _CONSTANTS: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
 _BOTH = frozenset({"abs", "sqrt"})
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names and calls mean during one evaluation."""
+
+    names: Mapping[str, Any]
+    call: Call
+    words: Words
+
+
+#: A compiled tree: one closure a node, made once for a text and run for every case.
+Code = Callable[[Scope], Any]
+
+
 def evaluate(expression: Expression, scope: Mapping[str, Any]) -> Any:
     """The value of an expression over a scope of plain values. Raises LanguageError."""
-    return _Evaluator(scope, _no_call, _no_word).value(expression.tree)
+    return _compiled(expression)(Scope(scope, _no_call, _no_word))
 
 
 def run_graph(graph: Graph, scope: Mapping[str, Any], call: Call, words: Words) -> dict[str, Any]:
     """Run the statements in order; returns every name that they set. Raises LanguageError."""
     names = dict(scope)
     made: dict[str, Any] = {}
-    evaluator = _Evaluator(names, call, words)
+    inside = Scope(names, call, words)
     for name, expression in graph.statements:
-        value = evaluator.value(expression.tree)
+        value = _compiled(expression)(inside)
         if name is not None:
             names[name] = made[name] = value
     return made
 
 
-class _Evaluator:
-    def __init__(self, scope: Mapping[str, Any], call: Call, words: Words) -> None:
-        self._scope = scope
-        self._call_ggml = call
-        self._words = words
+@functools.cache
+def _compiled(expression: Expression) -> Code:
+    return _compile(expression.tree)
 
-    def value(self, node: ast.expr) -> Any:
-        rule: Callable[[Any], Any] = getattr(self, f"_{type(node).__name__.lower()}")
+
+def _compile(node: ast.expr) -> Code:
+    """The closure of a node. What Python itself refuses is told with the text of the node."""
+    run = _RULES[type(node)](node)
+    if isinstance(node, ast.Constant | ast.Name):
+        return run
+
+    def guarded(scope: Scope) -> Any:
         try:
-            return rule(node)
+            return run(scope)
         except (TypeError, ZeroDivisionError, IndexError, OverflowError, ValueError) as error:
             raise LanguageError(f"`{ast.unparse(node)}`: {error}") from None
 
-    def _constant(self, node: ast.Constant) -> Any:
-        return node.value
+    return guarded
 
-    def _name(self, node: ast.Name) -> Any:
-        if node.id in self._scope:
-            return self._scope[node.id]
-        if node.id in _CONSTANTS:
-            return _CONSTANTS[node.id]
+
+def _constant(node: ast.Constant) -> Code:
+    value = node.value
+    return lambda _scope: value
+
+
+def _name(node: ast.Name) -> Code:
+    name = node.id
+
+    def read(scope: Scope) -> Any:
+        if name in scope.names:
+            return scope.names[name]
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
         try:
-            return self._words(node.id)
+            return scope.words(name)
         except KeyError:
-            known = [*self._scope, *_CONSTANTS]
-            raise LanguageError(f"unknown name `{node.id}`{nearest(node.id, known)}") from None
+            known = [*scope.names, *_CONSTANTS]
+            raise LanguageError(f"unknown name `{name}`{nearest(name, known)}") from None
 
-    def _list(self, node: ast.List | ast.Tuple) -> Any:
-        return tuple(self.value(item) for item in node.elts)
+    return read
 
-    _tuple = _list
 
-    def _binop(self, node: ast.BinOp) -> Any:
-        left, right = self.value(node.left), self.value(node.right)
-        if isinstance(node.op, ast.Pow) and not (abs(right) <= MAX_BITS and abs(left) <= 2**32):
-            _too_big()
-        if isinstance(node.op, ast.Mult) and isinstance(left, tuple) and len(left) * right > MAX_ITEMS:
-            _too_big()
-        result = _BINARY[type(node.op)](left, right)
-        if isinstance(result, int) and result.bit_length() > 2 * MAX_BITS:
-            _too_big()
-        return result
+def _list(node: ast.List | ast.Tuple) -> Code:
+    items = [_compile(item) for item in node.elts]
+    return lambda scope: tuple([item(scope) for item in items])
 
-    def _unaryop(self, node: ast.UnaryOp) -> Any:
-        value = self.value(node.operand)
-        if isinstance(node.op, ast.Not):
-            return not value
-        return -value if isinstance(node.op, ast.USub) else +value
 
-    def _boolop(self, node: ast.BoolOp) -> Any:
+def _binop(node: ast.BinOp) -> Code:
+    left, right, apply = _compile(node.left), _compile(node.right), _BINARY[type(node.op)]
+    return lambda scope: apply(left(scope), right(scope))
+
+
+def _unaryop(node: ast.UnaryOp) -> Code:
+    operand, apply = _compile(node.operand), _UNARY[type(node.op)]
+    return lambda scope: apply(operand(scope))
+
+
+def _boolop(node: ast.BoolOp) -> Code:
+    items = [_compile(item) for item in node.values]
+    stops_at = isinstance(node.op, ast.Or)
+
+    def run(scope: Scope) -> Any:
         value: Any = None
-        for item in node.values:
-            value = self.value(item)
-            if bool(value) is isinstance(node.op, ast.Or):
-                return value
+        for item in items:
+            value = item(scope)
+            if bool(value) is stops_at:
+                break
         return value
 
-    def _compare(self, node: ast.Compare) -> bool:
-        left = self.value(node.left)
-        for op, item in zip(node.ops, node.comparators, strict=True):
-            right = self.value(item)
-            if not _COMPARE[type(op)](left, right):
+    return run
+
+
+def _compare(node: ast.Compare) -> Code:
+    first = _compile(node.left)
+    rest = [(_COMPARE[type(op)], _compile(item)) for op, item in zip(node.ops, node.comparators, strict=True)]
+
+    def run(scope: Scope) -> bool:
+        left = first(scope)
+        for holds, item in rest:
+            right = item(scope)
+            if not holds(left, right):
                 return False
             left = right
         return True
 
-    def _ifexp(self, node: ast.IfExp) -> Any:
-        return self.value(node.body if self.value(node.test) else node.orelse)
+    return run
 
-    def _subscript(self, node: ast.Subscript) -> Any:
-        return self.value(node.value)[self.value(node.slice)]
 
-    def _slice(self, node: ast.Slice) -> slice:
-        parts = [None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)]
-        return slice(*parts)
+def _ifexp(node: ast.IfExp) -> Code:
+    test, body, orelse = _compile(node.test), _compile(node.body), _compile(node.orelse)
+    return lambda scope: body(scope) if test(scope) else orelse(scope)
 
-    def _attribute(self, node: ast.Attribute) -> Any:
-        owner = self.value(node.value)
-        if isinstance(owner, int | float | str | tuple | None):
-            raise LanguageError(f"`{ast.unparse(node)}`: only a tensor has .{node.attr}")
-        return getattr(owner, node.attr)
 
-    def _call(self, node: ast.Call) -> Any:
-        assert isinstance(node.func, ast.Name)
-        name, arguments = node.func.id, [self.value(argument) for argument in node.args]
-        if name in FUNCTIONS and not (name in _BOTH and _is_tensor(arguments)):
-            return FUNCTIONS[name](*arguments)
-        return self._call_ggml(name, arguments)
+def _subscript(node: ast.Subscript) -> Code:
+    value, index = _compile(node.value), _compile(node.slice)
+    return lambda scope: value(scope)[index(scope)]
+
+
+def _slice(node: ast.Slice) -> Code:
+    parts = [None if part is None else _compile(part) for part in (node.lower, node.upper, node.step)]
+    return lambda scope: slice(*(None if part is None else part(scope) for part in parts))
+
+
+def _attribute(node: ast.Attribute) -> Code:
+    owner, name = _compile(node.value), node.attr
+
+    def read(scope: Scope) -> Any:
+        value = owner(scope)
+        if isinstance(value, int | float | str | tuple | None):
+            raise LanguageError(f"`{ast.unparse(node)}`: only a tensor has .{name}")
+        return getattr(value, name)
+
+    return read
+
+
+def _call(node: ast.Call) -> Code:
+    assert isinstance(node.func, ast.Name)
+    name, arguments = node.func.id, [_compile(argument) for argument in node.args]
+    own = FUNCTIONS.get(name)
+
+    def run(scope: Scope) -> Any:
+        values = [argument(scope) for argument in arguments]
+        if own is not None and not (name in _BOTH and _is_tensor(values)):
+            return own(*values)
+        return scope.call(name, values)
+
+    return run
+
+
+_RULES: dict[type[ast.expr], Callable[[Any], Code]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.List: _list,
+    ast.Tuple: _list,
+    ast.BinOp: _binop,
+    ast.UnaryOp: _unaryop,
+    ast.BoolOp: _boolop,
+    ast.Compare: _compare,
+    ast.IfExp: _ifexp,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.Attribute: _attribute,
+    ast.Call: _call,
+}
 
 
 def nearest(word: str, known: Any) -> str:

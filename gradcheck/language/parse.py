@@ -27,9 +27,12 @@ class LanguageError(GradcheckError):
     """Text that is not in the language, or that cannot be evaluated."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A checked expression; `names` are the names that it reads."""
+    """A checked expression; `names` are the names that it reads.
+
+    The same text gives the same object, so that identity will do as equality, and is quick.
+    """
 
     text: str
     tree: ast.expr

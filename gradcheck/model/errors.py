@@ -32,5 +32,9 @@ class Unsupported(GradcheckError):
     """The target, or ggml itself, does not take this case; the text is ggml's own reason."""
 
 
+class Aborted(GradcheckError):
+    """ggml aborted where it should have refused or worked, in a place from which this process could be kept."""
+
+
 class OutOfMemory(GradcheckError):
     """The case does not fit in the memory that the worker may use."""

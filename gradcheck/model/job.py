@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from gradcheck.model.case import Case
 
+#: The name of the reference that is no device of ggml.
+NUMPY = "numpy"
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -15,7 +18,7 @@ class Settings:
     max_elements: how many elements of one param are judged at most
     threads: CPU threads of a worker
     budget_s: the time that perf spends on the samples of one case
-    reference: the device that eval compares with
+    reference: what eval compares with: a device, NUMPY, or "auto" for the one that suits the target
     """
 
     seed: int = 0
@@ -24,7 +27,7 @@ class Settings:
     max_elements: int = 10_000
     threads: int = 1
     budget_s: float = 0.1
-    reference: str = "CPU"
+    reference: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)

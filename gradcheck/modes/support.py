@@ -1,7 +1,7 @@
 """support: whether a target takes a case, forward and backward."""
 
 from gradcheck.model.case import Case
-from gradcheck.model.errors import Unsupported
+from gradcheck.model.errors import Aborted, Unsupported
 from gradcheck.model.result import Outcome
 from gradcheck.model.status import Status
 from gradcheck.modes.bench import Bench
@@ -25,6 +25,6 @@ def _refusal(case: Case, bench: Bench, *, backward: bool) -> str:
     """Why the target does not take the case; empty where it does."""
     try:
         bench.target.check(case, backward=backward)
-    except Unsupported as error:
+    except (Aborted, Unsupported) as error:
         return str(error)
     return ""

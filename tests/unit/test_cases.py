@@ -152,6 +152,7 @@ GOOD = "op: X\ninputs: {a: [4]}\ngraph: out = x(a)\n"
         (GOOD + "vars: {n: 1}\nsweeps: [{k: 1}]\n", 5, "does not have"),
         (GOOD + "limits: {maa: x}\n", 4, "must be a number"),
         (GOOD + "limits: {maa: -1}\n", 4, "not negative"),
+        (GOOD + "limits: {mma: 1}\n", 4, "did you mean maa"),
         (GOOD + "gradient: none\n", 4, "zero or nonzero"),
         (GOOD + "step: 0\n", 4, "positive"),
         (GOOD + "modes: [gradd]\n", 4, "did you mean grad"),
