@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,23 +58,23 @@ class Batch:
         """How many moves one call of `evaluate` takes at most."""
         return self._copies
 
-    def evaluate(self, name: str, elements: Sequence[int] | NDArray[np.int64], x: NDArray[np.float32]) -> NDArray[Any]:
-        """Outputs after setting one element of an input in each copy, in rows of one copy each.
+    def evaluate(self, name: str, elements: NDArray[np.int64], x: NDArray[np.float32]) -> NDArray[Any]:
+        """Outputs after setting some elements of an input, other ones in each copy, in rows of one copy each.
 
-        elements: flat indices (C order of the NumPy shape) into input `name`, one a copy
-        x: the value each of them takes; afterwards the base value stands there again
+        elements: (n, k) flat indices (C order of the NumPy shape) into input `name`, a row for each of n copies
+        x: (n, k), the values they take; afterwards the base values stand there again
         The array may be the device's memory itself: it is valid until the next call.
         """
         target = self._inputs[name]
         index = np.asarray(elements, dtype=np.int64)
-        rows = self._everything[: index.size]
-        if index.size > self._copies:
-            raise ValueError(f"{index.size} elements for {self._copies} copies")
+        if len(index) > self._copies:
+            raise ValueError(f"{len(index)} rows of elements for {self._copies} copies")
+        rows = self._everything[: len(index), None]
         for rewritten in self._rewritten:
             self._restore(rewritten)
         self._put(target, rows, index, self._converted(target, x))
         self._device.compute(self._build.forward)
-        outputs = self._outputs(index.size)
+        outputs = self._outputs(len(index))
         self._put(target, rows, index, target.base[index])
         return outputs
 
@@ -112,11 +112,11 @@ class Batch:
         target.rows[rows, index] = x
         if target.mirror is None:
             return
-        if target.mirror.nbytes <= _WHOLE_BYTES:
+        if target.mirror.nbytes <= _WHOLE_BYTES or index.shape[1] > 1:
             self._buffer.write(target.slot.offset, target.mirror)
             return
         width = target.rows.itemsize
-        for row, element, value in zip(rows, index, x, strict=True):
+        for row, element, value in zip(rows.ravel(), index.ravel(), x.ravel(), strict=True):
             offset = target.slot.offset + int(row) * target.slot.stride + int(element) * width
             self._buffer.write(offset, np.array([value]).view(np.uint8))
 

@@ -64,10 +64,10 @@ class Request:
     click.option(
         "--max-elements",
         type=click.IntRange(min=1),
-        default=10_000,
+        default=100_000,
         show_default=True,
         metavar="N",
-        help="How many elements of one input are judged at most.",
+        help="How many elements of one input are judged at most, but for those that cost nothing.",
     ),
     given.LIMITS,
     *_WORKERS,

@@ -15,7 +15,7 @@ class Settings:
     seed: every random number follows from it, the case id and what the number is for
     limits: bounds of metrics given on the command line; they win over a case's own
     cotangent: "random" (abs(v) in [0.5, 1.5], random signs) or "ones" (the sum loss of the C++ tool)
-    max_elements: how many elements of one param are judged at most
+    max_elements: how many elements of one param are judged at most; more where they cost no further evaluation
     threads: CPU threads of a worker
     budget_s: the time that perf spends on the samples of one case
     reference: what eval compares with: a device, NUMPY, or "auto" for the one that suits the target
@@ -24,7 +24,7 @@ class Settings:
     seed: int = 0
     limits: tuple[tuple[str, float], ...] = ()
     cotangent: str = "random"
-    max_elements: int = 10_000
+    max_elements: int = 100_000
     threads: int = 1
     budget_s: float = 0.1
     reference: str = "auto"

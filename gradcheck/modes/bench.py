@@ -1,6 +1,6 @@
 """What the worker hands to a mode: devices that open programs. Modes know ggml through these alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,12 +61,12 @@ class Batch(Protocol):
     def copies(self) -> int:
         """How many moves one call of `evaluate` takes at most."""
 
-    def evaluate(self, name: str, elements: Sequence[int] | NDArray[np.int64], x: NDArray[np.float32]) -> NDArray[Any]:
-        """Outputs after setting one element of an input in each copy.
+    def evaluate(self, name: str, elements: NDArray[np.int64], x: NDArray[np.float32]) -> NDArray[Any]:
+        """Outputs after setting some elements of an input, other ones in each copy.
 
-        elements: flat indices (C order of the NumPy shape) into input `name`, one a copy, at most `copies`
-        x: the value each of them takes; afterwards the base value stands there again
-        Returns a (len(elements), number of output elements) array, valid until the next call.
+        elements: (n, k) flat indices (C order of the NumPy shape) into input `name`, a row for each of n copies
+        x: (n, k), the values they take; afterwards the base values stand there again
+        Returns an (n, number of output elements) array, valid until the next call.
         """
 
     def free(self) -> None:

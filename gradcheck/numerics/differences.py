@@ -8,17 +8,22 @@ For one element x of a param and a cotangent v, with y(x) the whole output,
 (Burden & Faires, Numerical Analysis, section 4.2). Outputs are differenced in float64, so what did not change
 cancels exactly. The uncertainty of R is the truncation that the two steps show, abs(D(h/2) - D(h)) / 3, plus
 the rounding of y, taken as independent errors of one unit in the last place of every output that changed.
+
+A central difference does not see a kink right at x, since both steps agree there. The second difference does:
+
+    S(h) = <v, y(x+h) - 2 y(x) + y(x-h)> / h      is of the order of h where y is smooth, so that
+    2 S(h/2) - S(h)                               vanishes, and is the jump of the slope at a kink
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
+from gradcheck.numerics.structure import Evaluate, Indices, Moves
+
 Array = NDArray[np.float64]
-#: (flat elements, their x) -> outputs, one row for each.
-Evaluate = Callable[[NDArray[np.int64], NDArray[np.float32]], NDArray[np.float32]]
 
 #: The first step in units of the size of x: near the optimum eps^(1/5) of a fourth-order rule in float32.
 RELATIVE_STEP = 2.0**-5
@@ -34,15 +39,17 @@ _SPARSE = 0.1
 
 @dataclass(frozen=True)
 class Derivative:
-    """J^T v at some elements, with what its error is made of.
+    """J^T v at some elements (in the order of the moves' rows), with what its error is made of.
 
     gap: the disagreement of the two steps, abs(D(h) - D(h/2))
+    jump: the jump of the slope at x, abs(2 S(h/2) - S(h))
     rounding: the part of the error that is due to the rounding of y
     evaluations: forward evaluations spent
     """
 
     value: Array
     gap: Array
+    jump: Array
     rounding: Array
     evaluations: int
 
@@ -54,10 +61,11 @@ class Derivative:
 
 @dataclass(frozen=True)
 class Output:
-    """What differencing needs to know of the undisturbed output: the cotangent and the rounding weights."""
+    """The undisturbed output, the cotangent, and the weights with which the outputs' roundings count; all flat."""
 
+    base: Array
     cotangent: Array
-    weights: Array = field(repr=False)
+    weights: Array
 
     @staticmethod
     def of(y: Array, cotangent: Array, eps: float = _EPS) -> "Output":
@@ -66,7 +74,7 @@ class Output:
         # -FLT_MAX is what a maximum over nothing gives: a kind of infinity.
         finite = np.where(np.abs(flat) < _FLT_MAX, flat, 0.0)
         level = finite**2 + np.mean(finite**2) if flat.size else finite
-        return Output(v, v**2 * eps**2 * level)
+        return Output(flat, v, v**2 * eps**2 * level)
 
 
 def typical_step(x: NDArray[np.float32], fixed: float | None) -> float:
@@ -80,38 +88,77 @@ def typical_step(x: NDArray[np.float32], fixed: float | None) -> float:
 def differentiate(
     evaluate: Evaluate,
     x: NDArray[np.float32],
-    elements: NDArray[np.int64],
+    moves: Moves,
     output: Output,
     *,
     step: float,
     per_call: int,
     ladder: tuple[float, ...] = LADDER,
 ) -> Derivative:
-    """The numeric gradient at `elements` of the flat param `x`.
+    """The numeric gradient at the elements of `moves` of the flat param `x`.
 
-    per_call: elements for each call of `evaluate`; each takes four evaluations
+    per_call: moves for each call of `evaluate`; each takes four evaluations
     Elements that the first step leaves undecided are tried with the other steps of the ladder; the one with
     the least uncertainty stays. Raises ValueError where a step does not change the stored x.
     """
-    best = first = _at_step(evaluate, x, elements, output, step * ladder[0], per_call)
+    best = first = _at_step(evaluate, x, moves, output, step * ladder[0], per_call)
     for factor in ladder[1:]:
-        size = float(np.sqrt(np.nanmean(best.value**2))) if best.value.size else 0.0
-        wanted = DECIDED * np.maximum(np.abs(best.value), size)
-        open_ = np.flatnonzero(~(best.uncertainty <= wanted))
-        if open_.size == 0:
+        undecided = _undecided(best)
+        if undecided.size == 0:
             break
-        retry = _at_step(evaluate, x, elements[open_], output, step * factor, per_call)
+        rows = np.unique(undecided // moves.together)
+        again = Moves(moves.elements[rows], moves.owner)
+        retry = _at_step(evaluate, x, again, output, step * factor, per_call)
+        where = (rows[:, None] * moves.together + np.arange(moves.together)).ravel()
         # A step too small to show in any output has the rounding of those that a larger one moves.
-        least = first.rounding[open_] / factor
-        retry = replace(retry, rounding=np.maximum(retry.rounding, least))
-        best = _merge(best, retry, open_)
+        retry = replace(retry, rounding=np.maximum(retry.rounding, first.rounding[where] / factor))
+        best = _merge(best, retry, where)
     return best
 
 
-def _merge(best: Derivative, retry: Derivative, where: NDArray[np.int64]) -> Derivative:
+def confirm(
+    evaluate: Evaluate,
+    x: NDArray[np.float32],
+    moves: Moves,
+    derivative: Derivative,
+    output: Output,
+    *,
+    step: float,
+    rng: Generator,
+) -> bool:
+    """Whether moving everything at once, each element by its own random amount, changes <v, y> as n says.
+
+    It must, up to the uncertainties, where n is the whole gradient; it does not where elements that were moved
+    together share an output after all. Takes four evaluations.
+    """
+    elements = moves.elements.ravel()
+    amount = step * rng.choice([0.5, 1.0], x.size) * rng.choice([-1.0, 1.0], x.size)
+    base = x[elements].astype(np.float64)
+    moved = np.stack([base + f * amount[elements] for f in (1.0, -1.0, 0.5, -0.5)]).astype(np.float32)
+    stored = moved.astype(np.float64)
+    y = evaluate(np.tile(elements, (4, 1)), moved)
+    change = _changes(y, output, None, 1)[:, 0]
+    variance = _rounding_variance(y[:1] != y[1:2], output, None, 1)[0, 0]
+    wide, narrow = (stored[plus] - stored[minus] for plus, minus in ((0, 1), (2, 3)))
+    error_wide = change[0] - change[1] - float(derivative.value @ wide)
+    error_narrow = change[2] - change[3] - float(derivative.value @ narrow)
+    # The error of a central difference falls with the third power of the step, so Richardson takes 8 narrow ones.
+    error = (8.0 * error_narrow - error_wide) / 6.0
+    allowed = float(np.linalg.norm(derivative.uncertainty * narrow)) + 4.0 * np.sqrt(2.0 * variance)
+    return bool(abs(error) <= 4.0 * allowed + DECIDED * float(np.linalg.norm(derivative.value * narrow)))
+
+
+def _undecided(derivative: Derivative) -> Indices:
+    finite = derivative.value[np.isfinite(derivative.value)]
+    size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    wanted = DECIDED * np.maximum(np.abs(derivative.value), size)
+    return np.flatnonzero(~(derivative.uncertainty <= wanted)).astype(np.int64)
+
+
+def _merge(best: Derivative, retry: Derivative, where: Indices) -> Derivative:
     better = ~(retry.uncertainty >= best.uncertainty[where])
     columns = {}
-    for name in ("value", "gap", "rounding"):
+    for name in ("value", "gap", "jump", "rounding"):
         column = getattr(best, name).copy()
         column[where[better]] = getattr(retry, name)[better]
         columns[name] = column
@@ -121,64 +168,76 @@ def _merge(best: Derivative, retry: Derivative, where: NDArray[np.int64]) -> Der
 def _at_step(
     evaluate: Evaluate,
     x: NDArray[np.float32],
-    elements: NDArray[np.int64],
+    moves: Moves,
     output: Output,
     step: float,
     per_call: int,
 ) -> Derivative:
+    rows = moves.elements
     parts = [
-        _block(evaluate, x, elements[start : start + per_call], output, step)
-        for start in range(0, elements.size, per_call)
+        _block(evaluate, x, rows[start : start + per_call], moves.owner, output, step)
+        for start in range(0, len(rows), per_call)
+        if rows.size
     ]
     if not parts:
         empty = np.zeros(0)
-        return Derivative(empty, empty, empty, 0)
-    value, gap, rounding = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Derivative(value, gap, rounding, 4 * elements.size)
+        return Derivative(empty, empty, empty, empty, 0)
+    value, gap, jump, rounding = (np.concatenate(column, axis=0).ravel() for column in zip(*parts, strict=True))
+    return Derivative(value, gap, jump, rounding, 4 * len(rows))
 
 
 def _block(
     evaluate: Evaluate,
     x: NDArray[np.float32],
-    elements: NDArray[np.int64],
+    elements: Indices,
+    owner: Indices | None,
     output: Output,
     step: float,
-) -> tuple[Array, Array, Array]:
-    n = elements.size
+) -> tuple[Array, Array, Array, Array]:
+    n, together = elements.shape
     base = x[elements].astype(np.float64)
     moved = np.concatenate([base + step, base - step, base + step / 2, base - step / 2]).astype(np.float32)
     stored = moved.astype(np.float64)
     wide, narrow = stored[:n] - stored[n : 2 * n], stored[2 * n : 3 * n] - stored[3 * n :]
     if not (wide > 0).all() or not (narrow > 0).all():
-        at = int(np.argmin(narrow))
-        raise ValueError(f"a step of {step:.3g} does not change the stored x = {base[at]:.9g}")
-    y = evaluate(np.tile(elements, 4), moved)
-    d_wide, variance = _project(y[:n], y[n : 2 * n], output, weigh=True)
-    d_narrow, _ = _project(y[2 * n : 3 * n], y[3 * n :], output, weigh=False)
-    d_wide /= wide
-    d_narrow /= narrow
+        at = float(base.ravel()[int(np.argmin(narrow))])
+        raise ValueError(f"a step of {step:.3g} does not change the stored x = {at:.9g}")
+    y = evaluate(np.tile(elements, (4, 1)), moved)
+    change = _changes(y, output, owner, together)
+    d_wide = (change[:n] - change[n : 2 * n]) / wide
+    d_narrow = (change[2 * n : 3 * n] - change[3 * n :]) / narrow
+    s_wide = (change[:n] + change[n : 2 * n]) / (wide / 2.0)
+    s_narrow = (change[2 * n : 3 * n] + change[3 * n :]) / (narrow / 2.0)
     # Both evaluations round; Richardson weighs the narrow difference by 4/3.
+    variance = _rounding_variance(y[:n] != y[n : 2 * n], output, owner, together)
     rounding = np.sqrt(2.0 * variance) / narrow * (4.0 / 3.0)
-    return (4.0 * d_narrow - d_wide) / 3.0, np.abs(d_wide - d_narrow), rounding
+    value = (4.0 * d_narrow - d_wide) / 3.0
+    return value, np.abs(d_wide - d_narrow), np.abs(2.0 * s_narrow - s_wide), rounding
 
 
-def _project(
-    plus: NDArray[np.float32], minus: NDArray[np.float32], output: Output, *, weigh: bool
-) -> tuple[Array, Array]:
-    """<v, plus - minus> for each row, and the sum of the rounding weights of the outputs that changed."""
-    rows, size = plus.shape
-    changed = plus != minus
-    count = int(np.count_nonzero(changed))
-    if count < _SPARSE * rows * size:
-        flat = np.flatnonzero(changed)
-        row, column = np.divmod(flat, size)
-        difference = plus[row, column].astype(np.float64) - minus[row, column]
-        dots = np.asarray(np.bincount(row, difference * output.cotangent[column], rows), dtype=np.float64)
-        if not weigh:
-            return dots, np.zeros(rows)
-        return dots, np.asarray(np.bincount(row, output.weights[column], rows), dtype=np.float64)
-    # Equal infinities did not change; their difference would be NaN.
-    full = np.zeros((rows, size))
-    np.subtract(plus, minus, out=full, where=changed, dtype=np.float64)
-    weights = changed @ output.weights if weigh else np.zeros(rows)
-    return full @ output.cotangent, weights
+def _changes(y: NDArray[np.float32], output: Output, owner: Indices | None, together: int) -> Array:
+    """<v, y - base> for each row and owner: (rows, together). Equal infinities did not change."""
+    result = np.zeros((len(y), together))
+    base32 = output.base.astype(np.float32)
+    changed = y != base32
+    if owner is None and np.count_nonzero(changed) >= _SPARSE * y.size:
+        full = np.zeros(y.shape)
+        np.subtract(y, base32, out=full, where=changed, dtype=np.float64)
+        result[:, 0] = full @ output.cotangent
+        return result
+    for row, moved in enumerate(changed):
+        at = np.flatnonzero(moved)
+        of = at * 0 if owner is None else owner[at]
+        difference = y[row, at].astype(np.float64) - output.base[at]
+        result[row] = np.bincount(of, difference * output.cotangent[at], together + 1)[:together]
+    return result
+
+
+def _rounding_variance(changed: NDArray[np.bool_], output: Output, owner: Indices | None, together: int) -> Array:
+    """The sum of the rounding weights of the outputs that changed, for each row and owner."""
+    result = np.zeros((len(changed), together))
+    for row, moved in enumerate(changed):
+        at = np.flatnonzero(moved)
+        of = at * 0 if owner is None else owner[at]
+        result[row] = np.bincount(of, output.weights[at], together + 1)[:together]
+    return result

@@ -10,7 +10,8 @@ from gradcheck.numerics.differences import Derivative
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: D(h) and D(h/2) that differ by more than this share of the gradient, beyond rounding, straddle a kink.
+#: Where D(h) and D(h/2) differ, or the slope jumps, by more than this share of the gradient, beyond rounding,
+#: there is a kink.
 KINK_SHARE = 2.0**-7
 #: A numeric value below this many of its uncertainties is not told from zero: no relative error is made of it.
 RESOLVED = 64.0
@@ -48,7 +49,8 @@ def compare(backprop: Array, derivative: Derivative) -> Judged:
     finite = np.isfinite(numeric)
     rms = float(np.sqrt(np.mean(numeric[finite] ** 2))) if finite.any() else 0.0
     size = np.maximum(np.abs(numeric), rms)
-    kink = finite & (derivative.gap > KINK_SHARE * size + 4.0 * derivative.rounding)
+    bend = np.maximum(derivative.gap, derivative.jump / 2.0)
+    kink = finite & (bend > KINK_SHARE * size + 4.0 * derivative.rounding)
     with np.errstate(invalid="ignore"):
         difference = np.abs(backprop - numeric)
         scale = np.maximum(np.abs(backprop), np.abs(numeric)) + ABSOLUTE_SHARE * rms

@@ -1,11 +1,12 @@
 """Every planted wrong gradient must end as a FAIL; the same cases without a fault must pass."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gradcheck.model.case import Case
+from gradcheck.model.case import Case, Init
 from gradcheck.model.job import Settings
 from gradcheck.model.status import Status
 from tests.faults.conftest import RunMode, make_case
@@ -128,11 +129,13 @@ def test_a_gradient_of_zero_is_vacuous_unless_the_case_says_so(run_mode: RunMode
     assert run_mode("grad", case).status is Status.VACUOUS
 
 
-def test_jumps_under_most_elements_are_vacuous(run_mode: RunMode) -> None:
-    # The sum has 40 roundings in it, and every element moves all of them.
-    case = make_case("out = round(scale(a, 1000))", a=(40, 1, 1, 1))
-    outcome = run_mode("grad", case)
-    assert outcome.status in (Status.VACUOUS, Status.UNSUPPORTED)
+def test_kinks_under_half_of_the_elements_are_vacuous(run_mode: RunMode) -> None:
+    # Half of the values lie closer to the kink of relu than the smallest step.
+    case = make_case("out = relu(a)", a=(40, 1, 1, 1))
+    near = replace(case.inputs[0], init=Init("values", (("list", (1.0, 1e-6)),)))
+    outcome = run_mode("grad", replace(case, inputs=(near,)))
+    assert outcome.status is Status.VACUOUS, outcome.reason
+    assert dict(outcome.counts)["kink"] == 20
 
 
 def test_a_difference_that_is_zero_everywhere_is_vacuous(run_mode: RunMode) -> None:

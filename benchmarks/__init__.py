@@ -1,0 +1,1 @@
+"""Measurements of gradcheck itself, beside other tools."""

@@ -1,0 +1,166 @@
+"""Which elements of a param cannot share an output, and so can be moved together.
+
+An axis is separable when every output depends on at most one index along it. To find out, the elements whose
+index along the axis has bit b set are moved, and then those that have it clear: when no output changes under
+both, for any bit, all elements that an output depends on agree in every bit of their index, so they have the
+same index, and the bits spell it. That takes 2 ceil(log2 n) moves for an axis of n, twice since both signs are
+tried. An elementwise op is separable along all axes, soft_max along all but the first, mul_mat along all but
+the one that it contracts.
+
+What moves no output at the probing step is taken not to matter; `differences.confirm` holds the outcome against
+a derivative in a random dense direction.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from gradcheck.numerics.elements import pick_elements
+
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+#: (rows of flat elements, their x) -> outputs, a row for each row: every row of elements is moved in a copy of
+#: its own, all other elements stay. The result is valid until the next call.
+Evaluate = Callable[[Indices, NDArray[np.float32]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Separable axes (of the NumPy shape), and for each of them the index that every output belongs to.
+
+    owners: axis -> (outputs,) index along it, -1 for an output that no probe changed
+    probes: forward evaluations spent
+    """
+
+    shape: tuple[int, ...]
+    owners: dict[int, Indices]
+    probes: int
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Elements to be moved, a row at a time, and whose each output is.
+
+    elements: (moves, together) flat indices into the param
+    owner: (outputs,) the column whose element an output depends on, `together` for none; None where a single
+        element is moved and every output is its own
+    """
+
+    elements: Indices
+    owner: Indices | None
+
+    @property
+    def together(self) -> int:
+        """How many elements move at a time."""
+        return int(self.elements.shape[1])
+
+
+def dense(shape: tuple[int, ...], limit: int, rng: Generator) -> Moves:
+    """Every element on its own, or a sample of at most `limit`."""
+    return Moves(pick_elements(shape, limit, rng)[:, None], None)
+
+
+def structured(structure: Structure, limit: int, rng: Generator) -> Moves:
+    """All elements along the separable axes at once, for each index along the others (at most `limit` of those)."""
+    shape, owners = structure.shape, structure.owners
+    if not owners:
+        return dense(shape, limit, rng)
+    separable = sorted(owners)
+    others = [axis for axis in range(len(shape)) if axis not in owners]
+    flat = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    grid = flat.transpose(*others, *separable).reshape(
+        math.prod(shape[axis] for axis in others), math.prod(shape[axis] for axis in separable)
+    )
+    chosen = pick_elements(tuple(shape[axis] for axis in others), limit, rng)
+    return Moves(grid[chosen], _owner(structure, separable, grid.shape[1]))
+
+
+def _owner(structure: Structure, separable: list[int], together: int) -> Indices:
+    columns = np.zeros_like(next(iter(structure.owners.values())))
+    nobody = np.zeros(columns.shape, dtype=np.bool_)
+    for axis in separable:
+        index = structure.owners[axis]
+        columns = columns * structure.shape[axis] + index
+        nobody |= index < 0
+    return np.where(nobody, together, columns)
+
+
+def probe(
+    evaluate: Evaluate, x: NDArray[np.float32], shape: tuple[int, ...], step: float, per_call: int, rng: Generator
+) -> Structure:
+    """Find the separable axes of a param.
+
+    x: the param, flat, of NumPy shape `shape`
+    step: the least distance by which an element is moved; at most twice that is used
+    per_call: rows for each call of `evaluate`
+    """
+    axes = [axis for axis, size in enumerate(shape) if size > 1]
+    if not axes:
+        return Structure(shape, {}, 0)
+    sets = {axis: _bit_sets(shape, axis) for axis in axes}
+    # Unequal moves: an output must not stay the same because what it depends on moved alike, as in soft_max.
+    deltas = step * rng.uniform(1.0, 2.0, x.size)
+    changes = _changes(evaluate, x, deltas, [members for axis in axes for members in sets[axis]], per_call)
+    owners: dict[int, Indices] = {}
+    start = 0
+    for axis in axes:
+        count = len(sets[axis])
+        owner = _spell(changes[start : start + count], shape[axis])
+        start += count
+        if owner is not None:
+            owners[axis] = owner
+    return Structure(shape, owners, 2 * len(changes) + 1)
+
+
+def _bit_sets(shape: tuple[int, ...], axis: int) -> list[Indices]:
+    """For each bit of the index along an axis: the elements that have it clear, then those that have it set."""
+    flat = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    along = np.arange(shape[axis])
+    bits = (shape[axis] - 1).bit_length()
+    return [
+        np.compress((along >> bit & 1) == value, flat, axis=axis).ravel() for bit in range(bits) for value in (0, 1)
+    ]
+
+
+def _changes(
+    evaluate: Evaluate, x: NDArray[np.float32], deltas: NDArray[np.float64], sets: list[Indices], per_call: int
+) -> list[Mask]:
+    """Which outputs change when the elements of each set are moved up, or down."""
+    base = evaluate(np.zeros((1, 1), dtype=np.int64), x[:1][None, :])[0].copy()
+    # Rows of one length: a set that is shorter names its first element again, with the same value.
+    longest = max(members.size for members in sets)
+    rows = np.stack([np.concatenate([m, np.full(longest - m.size, m[0])]) for m in sets])
+    signs = ((row, sign) for row in range(len(sets)) for sign in (1.0, -1.0))
+    results = [np.zeros(base.shape, dtype=np.bool_) for _ in sets]
+    for group in _groups(list(signs), per_call):
+        chosen = rows[[row for row, _ in group]]
+        sign = np.array([sign for _, sign in group])[:, None]
+        y = evaluate(chosen, (x[chosen] + sign * deltas[chosen]).astype(np.float32))
+        for (row, _), outputs in zip(group, y, strict=True):
+            results[row] |= outputs != base
+    return results
+
+
+def _groups(items: list[tuple[int, float]], size: int) -> list[list[tuple[int, float]]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _spell(changes: list[Mask], size: int) -> Indices | None:
+    """The index of each output, -1 for one that never changed; None where an output depends on several."""
+    index = np.zeros(changes[0].shape, dtype=np.int64)
+    always, ever = np.ones(index.shape, dtype=np.bool_), np.zeros(index.shape, dtype=np.bool_)
+    for bit in range(len(changes) // 2):
+        clear, set_ = changes[2 * bit], changes[2 * bit + 1]
+        if (clear & set_).any():
+            return None
+        index |= set_.astype(np.int64) << bit
+        always &= clear | set_
+        ever |= clear | set_
+    # An output that answers for some bits and not for others hides something; no index can be trusted then.
+    if (always != ever).any() or (index[always] >= size).any():
+        return None
+    return np.where(always, index, -1)
