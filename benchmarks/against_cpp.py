@@ -30,8 +30,8 @@ CACHE = ROOT / "benchmarks" / ".cache"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 2 where something is missing."""
     options = _parser().parse_args(arguments)
-    console = Console()
-    errors = Console(stderr=True, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         cpp = options.cpp or build(CACHE)
     except BuildFailed as problem:
@@ -81,7 +81,7 @@ def _measure(wanted: Sequence[str], plan: Plan, facts: dict[str, str], errors: C
         found = compare_op(op, plan)
         if isinstance(found, OpRow):
             rows.append(found)
-            text = f"{found.cpp.median_s:.2f} s, gradcheck {found.j1.median_s:.2f} s and {found.j2.median_s:.2f} s"
+            text = ", ".join(f"{name} {times.median_s:.2f} s" for name, times in found.times.items())
         else:
             unmatched.append(found)
             text = f"{found.kind}: {found.reason}"
@@ -100,7 +100,10 @@ def _facts(plan: Plan, arguments: Sequence[str]) -> dict[str, str]:
         f"gradcheck {importlib.metadata.version('gradcheck')}, Python {platform.python_version()}, "
         f"NumPy {importlib.metadata.version('numpy')}",
         "rounds": f"{plan.rounds}, in turns, medians; time limit of a process {plan.op_timeout_s:g} s",
-        "threads": f"C++ {processors()} (its default), gradcheck one a case",
+        "threads": f"`C++` has one (OMP_THREAD_LIMIT=1), `C++ all` its default, one a processor ({processors()}); "
+        "`-j1` and `-j2` are gradcheck with one and two cases at a time, each on one thread",
+        "cases": "those that both compare (in the C++ log, of gradcheck)",
+        "outside": "the share of `-j1` before, between and after the cases",
         "a start without any case": f"C++ {_wall(start_cpp)}, `gradcheck --version` {_wall(start_ours)}",
     }
 

@@ -4,17 +4,20 @@ import json
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from benchmarks.cpp_tool import CppLog, Verdict, parse_log
+from benchmarks.cpp_tool import CppLog, parse_log
 from benchmarks.processes import Sample, timed, wait_for_quiet
 
 GRADCHECK = (sys.executable, "-m", "gradcheck")
 DISTURBED = 0.2
 _FINISHED = (0, 1, 3)  # gradcheck's exit codes of a run that went to its end
 _NO_BACKTRACE = {"GGML_NO_BACKTRACE": "1"}  # an abort would start gdb
+_ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}  # the tool has no option for it; it asks OpenMP for one a processor
+CPP_1, OURS_1, CPP_ALL, OURS_2 = COMMANDS = ("cpp_1", "ours_1", "cpp_all", "ours_2")  # in the order of a round
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +33,34 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The wall times of one command; the median counts those that others did not disturb, if there are any."""
+    """What one command took; a median counts the runs that others did not disturb, if there are any."""
 
     wall_s: tuple[float, ...]
+    cpu_s: tuple[float, ...]
     foreign: tuple[float, ...]
+    limited: bool  # the time limit ended a run
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample]) -> "Times":
+        """The times of these runs."""
+        walls, cpus, foreign = zip(*((s.wall_s, s.cpu_s, s.foreign) for s in samples), strict=True)
+        return cls(walls, cpus, foreign, any(s.code is None for s in samples))
 
     @property
-    def quiet(self) -> tuple[float, ...]:
-        return tuple(t for t, foreign in zip(self.wall_s, self.foreign, strict=True) if foreign < DISTURBED)
+    def disturbed(self) -> bool:
+        return min(self.foreign) >= DISTURBED
 
     @property
     def median_s(self) -> float:
-        return statistics.median(self.quiet or self.wall_s)
+        return self._median(self.wall_s)
+
+    @property
+    def median_cpu_s(self) -> float:
+        return self._median(self.cpu_s)
+
+    def _median(self, values: Sequence[float]) -> float:
+        kept = [v for v, foreign in zip(values, self.foreign, strict=True) if foreign < DISTURBED or self.disturbed]
+        return statistics.median(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +73,25 @@ class OpRow:
     our_cases: int  # all that gradcheck has
     elements: int
     judged: int
-    cpp: Times
-    j1: Times
-    j2: Times
+    times: Mapping[str, Times]
     outside: float  # share of the -j1 process that is not inside a case
     verdicts: dict[str, int] = field(default_factory=dict)  # "OK / PASS": how many cases
 
     @property
-    def disturbed(self) -> bool:
-        return not (self.cpp.quiet and self.j1.quiet and self.j2.quiet)
+    def ratio_1(self) -> float:
+        """Wall time, one thread each; above 1, gradcheck is faster."""
+        return self.times[CPP_1].median_s / self.times[OURS_1].median_s
 
     @property
-    def ratio_j1(self) -> float:
-        return self.cpp.median_s / self.j1.median_s
+    def cpu_ratio(self) -> float:
+        """The same for processor time, which other programs hardly change."""
+        return self.times[CPP_1].median_cpu_s / self.times[OURS_1].median_cpu_s
 
     @property
-    def ratio_j2(self) -> float:
-        return self.cpp.median_s / self.j2.median_s
+    def ratio_all(self) -> float | None:
+        """Wall time, the C++ tool as it comes against -j2; None where the time limit ended it."""
+        cpp = self.times[CPP_ALL]
+        return None if cpp.limited else cpp.median_s / self.times[OURS_2].median_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,41 +122,37 @@ def our_ids() -> dict[str, list[str]]:
 def compare_op(op: str, plan: Plan) -> OpRow | Unmatched:
     """Measure one op. The first run of the C++ tool also tells which cases there are."""
     wait_for_quiet(plan.patience_s)
-    first = _run_cpp(plan, op)
+    first = _run(CPP_1, op, (), plan)
     log = parse_log(first.stdout, first.stderr)
-    compared = log.compared
-    shared = [case_id for case_id in plan.ids[op] if case_id in compared]
+    shared = [case_id for case_id in plan.ids[op] if case_id in log.compared]
     kind, reason = _what_stopped(first, log, plan, len(shared))
     if kind:
-        ours = _run_ours(shared, 1, plan) if shared else None
+        ours = _run(OURS_1, op, shared, plan) if shared else None
         time_s = ours.wall_s if ours and ours.code is not None else None
-        return Unmatched(op, kind, reason, len(compared), first.wall_s, len(plan.ids[op]), time_s)
-    alone = len(shared) == len(compared)  # then `-o OP` does nothing but the shared cases
-    samples: dict[str, list[Sample]] = {"cpp": [first] if alone else [], "1": [], "2": []}
+        return Unmatched(op, kind, reason, len(log.compared), first.wall_s, len(plan.ids[op]), time_s)
+    alone = len(shared) == len(log.compared)  # then `-o OP` does nothing but the shared cases
     selection = op if alone else ",".join(shared)
-    for _ in range(plan.rounds):
-        for who, taken in samples.items():
-            if who == "cpp" and len(taken) > len(samples["1"]):
+    samples: dict[str, list[Sample]] = {name: [] for name in COMMANDS}
+    samples[CPP_1] += [first] if alone else []
+    for number in range(plan.rounds):
+        for name in COMMANDS:
+            if len(samples[name]) > number or any(s.code is None for s in samples[name]):
                 continue
             wait_for_quiet(plan.patience_s)
-            sample = _run_cpp(plan, selection) if who == "cpp" else _run_ours(shared, int(who), plan)
-            if sample.code is None:
-                whose = "test-backend-ops" if who == "cpp" else f"gradcheck -j{who}"
-                return Unmatched(op, "time limit", whose, len(compared), first.wall_s, len(plan.ids[op]))
-            taken.append(sample)
-    results = [result for sample in samples["1"][-1:] for result in json.loads(sample.stdout)["results"]]
+            samples[name].append(_run(name, selection, shared, plan))
+        if samples[OURS_1][-1].code is None:
+            return Unmatched(op, "time limit", "gradcheck -j1", len(log.compared), first.wall_s, len(plan.ids[op]))
+    results = _results(samples[OURS_1][-1])
     return OpRow(
         op=op,
         cases=len(shared),
         cpp_cases=len(log.cases),
         our_cases=len(plan.ids[op]),
-        elements=_total("elements", results),
-        judged=_total("judged", results),
-        cpp=_times(samples["cpp"]),
-        j1=_times(samples["1"]),
-        j2=_times(samples["2"]),
-        outside=statistics.median(_outside(sample) for sample in samples["1"]),
-        verdicts=dict(Counter(f"{compared[r['case_id']]} / {r['status']}" for r in results)),
+        elements=sum(dict(r["outcome"]["counts"]).get("elements", 0) for r in results),
+        judged=sum(dict(r["outcome"]["counts"]).get("judged", 0) for r in results),
+        times={name: Times.of(taken) for name, taken in samples.items()},
+        outside=statistics.median(_outside(sample) for sample in samples[OURS_1]),
+        verdicts=dict(Counter(f"{log.compared[r['case_id']]} / {r['status']}" for r in results)),
     )
 
 
@@ -152,38 +169,23 @@ def _what_stopped(first: Sample, log: CppLog, plan: Plan, shared: int) -> tuple[
     return "", ""
 
 
-def _run_cpp(plan: Plan, selection: str) -> Sample:
-    return timed([str(plan.cpp), "grad", "-b", "CPU", "-o", selection], plan.op_timeout_s, _NO_BACKTRACE)
-
-
-def _run_ours(ids: Sequence[str], jobs: int, plan: Plan) -> Sample:
+def _run(name: str, selection: str, ids: Sequence[str], plan: Plan) -> Sample:
+    if name in (CPP_1, CPP_ALL):
+        env = _NO_BACKTRACE | (_ONE_THREAD if name == CPP_1 else {})
+        return timed([str(plan.cpp), "grad", "-b", "CPU", "-o", selection], plan.op_timeout_s, env)
     chosen = [word for case_id in ids for word in ("-o", case_id)]
-    command = [*GRADCHECK, "grad", "-b", "cpu", f"-j{jobs}", "--format", "json", *chosen]
-    sample = timed(command, plan.op_timeout_s)
+    jobs = "-j1" if name == OURS_1 else "-j2"
+    sample = timed([*GRADCHECK, "grad", "-b", "cpu", jobs, "--format", "json", *chosen], plan.op_timeout_s)
     if sample.code is not None and sample.code not in _FINISHED:
         raise RuntimeError(f"gradcheck ended with {sample.code} on {len(ids)} cases: {sample.stderr[-800:]}")
     return sample
 
 
-def _times(samples: Iterable[Sample]) -> Times:
-    taken = list(samples)
-    return Times(tuple(s.wall_s for s in taken), tuple(s.foreign for s in taken))
+def _results(sample: Sample) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(sample.stdout)["results"]
+    return found
 
 
 def _outside(sample: Sample) -> float:
-    inside = sum(result["elapsed_s"] for result in json.loads(sample.stdout)["results"])
+    inside = sum(float(result["elapsed_s"]) for result in _results(sample))
     return max(0.0, 1 - inside / sample.wall_s)
-
-
-def _total(name: str, results: Iterable[dict[str, object]]) -> int:
-    total = 0
-    for result in results:
-        outcome = result["outcome"]
-        assert isinstance(outcome, dict)
-        total += dict(outcome["counts"]).get(name, 0)
-    return total
-
-
-def fails(rows: Iterable[OpRow], verdict: Verdict) -> int:
-    """How many shared cases had this verdict of the C++ tool."""
-    return sum(n for row in rows for key, n in row.verdicts.items() if key.startswith(f"{verdict} /"))

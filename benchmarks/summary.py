@@ -2,6 +2,7 @@
 
 import json
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -9,10 +10,13 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.comparison import OpRow, Unmatched
+from benchmarks.comparison import COMMANDS, CPP_1, CPP_ALL, OURS_1, OURS_2, OpRow, Unmatched
 
-_ROWS = ("op", "cases", "of C++", "of ours", "judged", "C++ s", "-j1 s", "-j2 s", "C++/-j1", "C++/-j2", "outside")
-_UNMATCHED = ("op", "what happened", "compared", "C++ s", "-j1 s for those", "cases of ours")
+_BOTH = "Both finish: seconds of whole processes; a ratio above 1 means that gradcheck is faster"
+_NONE = "No ratio"
+_ROWS = ("op", "cases", "judged", "C++", "-j1", "ratio", "cpu ratio", "C++ all", "-j2", "ratio all", "outside")
+_UNMATCHED = ("op", "what happened", "compared", "C++", "-j1", "of ours")
+_LEFT = ("op", "what happened")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +28,26 @@ class Summary:
     unmatched: tuple[Unmatched, ...]
 
     def totals(self) -> dict[str, float]:
-        """Sums over the ops that both finish, and how often gradcheck is faster."""
+        """Sums and means over the ops that both finish; those of `all` where no time limit ended the C++ tool."""
         if not self.rows:
             return {}
-        cpp, j1, j2 = (
-            sum(times)
-            for times in zip(*((r.cpp.median_s, r.j1.median_s, r.j2.median_s) for r in self.rows), strict=True)
-        )
-        return {
-            "cpp_s": cpp,
-            "j1_s": j1,
-            "j2_s": j2,
-            "total_ratio_j1": cpp / j1,
-            "total_ratio_j2": cpp / j2,
-            "geometric_mean_j1": _geometric_mean([r.ratio_j1 for r in self.rows]),
-            "geometric_mean_j2": _geometric_mean([r.ratio_j2 for r in self.rows]),
-            "faster_j1": sum(r.ratio_j1 > 1 for r in self.rows),
-            "faster_j2": sum(r.ratio_j2 > 1 for r in self.rows),
+        found = {
+            f"{name}_s": sum(row.times[name].median_s for row in self.rows if name in (CPP_1, OURS_1) or row.ratio_all)
+            for name in COMMANDS
         }
+        cpu = {name: sum(row.times[name].median_cpu_s for row in self.rows) for name in (CPP_1, OURS_1)}
+        found["ratio_1"] = found["cpp_1_s"] / found["ours_1_s"]
+        found["cpu_ratio"] = cpu[CPP_1] / cpu[OURS_1]
+        found["mean_ratio_1"] = _geometric_mean([row.ratio_1 for row in self.rows])
+        found["mean_cpu_ratio"] = _geometric_mean([row.cpu_ratio for row in self.rows])
+        found["faster_1"] = sum(row.ratio_1 > 1 for row in self.rows)
+        ratios_all = [row.ratio_all for row in self.rows if row.ratio_all]
+        if ratios_all:
+            found["ratio_all"] = found["cpp_all_s"] / found["ours_2_s"]
+            found["mean_ratio_all"] = _geometric_mean(ratios_all)
+            found["faster_all"] = sum(ratio > 1 for ratio in ratios_all)
+            found["ops_all"] = len(ratios_all)
+        return found
 
     def verdicts(self) -> Counter[str]:
         """`OK / PASS` and so on: the C++ tool's verdict, then gradcheck's, over the shared cases."""
@@ -53,29 +59,26 @@ class Summary:
 
 def print_summary(summary: Summary, console: Console) -> None:
     """The tables with rich."""
-    for title, head, body in (
-        ("Both finish: seconds of whole processes; above 1, gradcheck is faster", _ROWS, _row_cells(summary)),
-        ("No ratio", _UNMATCHED, _unmatched_cells(summary)),
-    ):
+    bodies = ((_BOTH, _ROWS, _row_cells(summary)), (_NONE, _UNMATCHED, _unmatched_cells(summary)))
+    for title, head, body in bodies:
         table = Table(title=title, title_justify="left")
-        for number, name in enumerate(head):
-            table.add_column(name, justify="left" if number == 0 or name == "what happened" else "right")
+        for name in head:
+            table.add_column(name, justify="left" if name in _LEFT else "right")
         for cells in body:
             table.add_row(*cells)
         console.print(table)
     for line in _closing(summary):
-        console.print(line, highlight=False, markup=False)
+        console.print(f"- {line}", highlight=False, markup=False)
 
 
 def render_markdown(summary: Summary) -> str:
     """The same for docs/benchmarks.md."""
-    facts = [f"- {name}: {value}" for name, value in summary.facts.items()]
     parts = [
-        "\n".join(facts),
-        "### Both finish",
+        "\n".join(f"- {name}: {value}" for name, value in summary.facts.items()),
+        f"### {_BOTH}",
         _markdown_table(_ROWS, _row_cells(summary)),
         "\n".join(f"- {line}" for line in _closing(summary)),
-        "### No ratio",
+        f"### {_NONE}",
         _markdown_table(_UNMATCHED, _unmatched_cells(summary)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -88,25 +91,34 @@ def render_json(summary: Summary) -> str:
 
 
 def _row_cells(summary: Summary) -> list[list[str]]:
-    rows = sorted(summary.rows, key=lambda row: row.ratio_j1, reverse=True)
     return [
         [
-            row.op + (" *" if row.disturbed else ""),
-            *(f"{n:,}" for n in (row.cases, row.cpp_cases, row.our_cases, row.judged)),
-            *(f"{times.median_s:.2f}" for times in (row.cpp, row.j1, row.j2)),
-            f"{row.ratio_j1:.2f}",
-            f"{row.ratio_j2:.2f}",
+            row.op,
+            f"{row.cases} ({row.cpp_cases}, {row.our_cases})",
+            f"{row.judged:,}" + (f" of {row.elements:,}" if row.judged != row.elements else ""),
+            _seconds(row, CPP_1),
+            _seconds(row, OURS_1),
+            f"{row.ratio_1:.2f}",
+            f"{row.cpu_ratio:.2f}",
+            _seconds(row, CPP_ALL),
+            _seconds(row, OURS_2),
+            f"{row.ratio_all:.2f}" if row.ratio_all else "",
             f"{row.outside:.0%}",
         ]
-        for row in rows
+        for row in sorted(summary.rows, key=lambda row: row.ratio_1, reverse=True)
     ]
+
+
+def _seconds(row: OpRow, name: str) -> str:
+    times = row.times[name]
+    return ("> " if times.limited else "") + f"{times.median_s:.2f}" + ("*" if times.disturbed else "")
 
 
 def _unmatched_cells(summary: Summary) -> list[list[str]]:
     return [
         [
             row.op,
-            f"{row.kind}: {row.reason}",
+            textwrap.shorten(f"{row.kind}: {row.reason}", 100, placeholder=" ..."),
             str(row.compared),
             f"{row.cpp_s:.2f}",
             "" if row.ours_s is None else f"{row.ours_s:.2f}",
@@ -122,19 +134,27 @@ def _closing(summary: Summary) -> list[str]:
         return ["No op was finished by both."]
     count = len(summary.rows)
     lines = [
-        f"sum over {count} ops: C++ {totals['cpp_s']:.1f} s, gradcheck -j1 {totals['j1_s']:.1f} s, "
-        f"-j2 {totals['j2_s']:.1f} s: ratio {totals['total_ratio_j1']:.2f} and {totals['total_ratio_j2']:.2f}",
-        f"geometric mean of the ops' ratios: {totals['geometric_mean_j1']:.2f} and {totals['geometric_mean_j2']:.2f}; "
-        f"gradcheck is faster in {totals['faster_j1']:.0f} and {totals['faster_j2']:.0f} of {count}",
-        "verdicts, C++ / gradcheck: " + ", ".join(f"{key}: {n}" for key, n in summary.verdicts().most_common()),
+        f"one thread each, sum over {count} ops: C++ {totals['cpp_1_s']:.1f} s, gradcheck {totals['ours_1_s']:.1f} s, "
+        f"ratio {totals['ratio_1']:.2f} (processor time {totals['cpu_ratio']:.2f}); geometric mean of the ratios "
+        f"{totals['mean_ratio_1']:.2f} ({totals['mean_cpu_ratio']:.2f}); "
+        f"gradcheck is faster in {totals['faster_1']:.0f}"
     ]
-    if any(row.disturbed for row in summary.rows):
-        lines.append("* other programs took more than a fifth of the processors in every round of one of the commands")
+    if "ratio_all" in totals:
+        lines.append(
+            f"C++ as it comes against -j2, sum over {totals['ops_all']:.0f} ops: C++ {totals['cpp_all_s']:.1f} s, "
+            f"gradcheck {totals['ours_2_s']:.1f} s, ratio {totals['ratio_all']:.2f}; geometric mean "
+            f"{totals['mean_ratio_all']:.2f}; gradcheck is faster in {totals['faster_all']:.0f}"
+        )
+    lines.append(
+        "verdicts, C++ / gradcheck: " + ", ".join(f"{key}: {n}" for key, n in summary.verdicts().most_common())
+    )
+    if any(times.disturbed for row in summary.rows for times in row.times.values()):
+        lines.append("\\* other programs took more than a fifth of the processors in every round")
     return lines
 
 
 def _markdown_table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    rule = ["---" if name in ("op", "what happened") else "---:" for name in head]
+    rule = ["---" if name in _LEFT else "---:" for name in head]
     lines = [head, rule, *([cell.replace("|", "\\|") for cell in cells] for cells in body)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -10,7 +10,7 @@ from gradcheck.reference.tensor import Rule, Tensor, demand, like, new, over, sh
 
 
 def tiled(x: Array, shape: tuple[int, ...]) -> Array:
-    """X repeated as a whole along each axis until it has the shape."""
+    """Repeat x as a whole along each axis until it has the shape."""
     if x.shape == shape or not x.size:
         return x
     return np.tile(x, [want // have for want, have in zip(shape, x.shape, strict=True)])
@@ -51,18 +51,19 @@ def add_id(a: Tensor, b: Tensor, ids: Tensor) -> Tensor:
     """out[:, e, t] = a[:, e, t] + b[:, ids[e, t]]."""
 
     def rule(x: Array, y: Array, chosen: Array) -> Array:
-        return x + y[0, 0][chosen[0, 0].astype(np.int64)]
+        rows: Array = y[0, 0][chosen[0, 0].astype(np.int64)]
+        return x + rows
 
     return like(a, rule, b, ids)
 
 
 def repeat(a: Tensor, b: Tensor) -> Tensor:
-    """A repeated to the shape of b."""
+    """Repeat a to the shape of b."""
     return repeat_4d(a, *b.ne)
 
 
 def repeat_4d(a: Tensor, ne0: int, ne1: int, ne2: int, ne3: int) -> Tensor:
-    """A repeated to a shape: out[i] = a[i mod a.ne]."""
+    """Repeat a to a shape: out[i] = a[i mod a.ne]."""
     out = new(a.type, shape4(ne0, ne1, ne2, ne3), lambda x: tiled(x, (ne3, ne2, ne1, ne0)), a)
     demand(fits(out, a), f"{a} cannot be repeated to {out}")
     return out
@@ -74,7 +75,8 @@ def repeat_back(a: Tensor, b: Tensor) -> Tensor:
 
     def rule(x: Array) -> Array:
         parts = [size for want, have in zip(b.shape, x.shape, strict=True) for size in (have // want, want)]
-        return x.reshape(parts).sum(axis=(0, 2, 4, 6))
+        out: Array = x.reshape(parts).sum(axis=(0, 2, 4, 6))
+        return out
 
     return new(a.type, b.ne, rule, a)
 

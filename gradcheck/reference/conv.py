@@ -124,7 +124,8 @@ def conv_2d_direct(kernel: Tensor, image: Tensor, s0: int, s1: int, p0: int, p1:
 
     def rule(k: Array, x: Array) -> Array:
         windows = columns(x[:, :, None], (1, *k.shape[2:]), (1, s1, s0), (0, p1, p0), (1, d1, d0))
-        return np.einsum("nhwcij,ocij->nohw", windows[:, 0, :, :, :, 0], k)
+        out: Array = np.einsum("nhwcij,ocij->nohw", windows[:, 0, :, :, :, 0], k)
+        return out
 
     return new("f32", (wide, high, kernel.ne[3], image.ne[3]), rule, kernel, image)
 

@@ -83,7 +83,7 @@ def _region(a: Tensor, b: Tensor, nb: tuple[int, int, int], offset: int, add: bo
 
 
 def concat(a: Tensor, b: Tensor, dim: int) -> Tensor:
-    """B after a along a dimension."""
+    """Both tensors, b after a along a dimension."""
     demand(0 <= dim < 4 and a.type == b.type, f"concat: {a} and {b} along {dim}")
     demand(all(i == dim or a.ne[i] == b.ne[i] for i in range(4)), f"concat: {a} and {b} differ beside dimension {dim}")
     ne = shape4(*(n + b.ne[i] * (i == dim) for i, n in enumerate(a.ne)))
@@ -92,12 +92,22 @@ def concat(a: Tensor, b: Tensor, dim: int) -> Tensor:
 
 def set_1d(a: Tensor, b: Tensor, offset: int) -> Tensor:
     """set_region with the strides of `a`."""
-    return set_region(a, b, *a.nb[1:], offset)
+    return set_region(a, b, a.nb[1], a.nb[2], a.nb[3], offset)
+
+
+def set_1d_inplace(a: Tensor, b: Tensor, offset: int) -> Tensor:
+    """The same, written into `a`."""
+    return set_region_inplace(a, b, a.nb[1], a.nb[2], a.nb[3], offset)
 
 
 def set_2d(a: Tensor, b: Tensor, nb1: int, offset: int) -> Tensor:
     """set_region with a stride for the rows and else the strides of `a`."""
-    return set_region(a, b, nb1, *a.nb[2:], offset)
+    return set_region(a, b, nb1, a.nb[2], a.nb[3], offset)
+
+
+def set_2d_inplace(a: Tensor, b: Tensor, nb1: int, offset: int) -> Tensor:
+    """The same, written into `a`."""
+    return set_region_inplace(a, b, nb1, a.nb[2], a.nb[3], offset)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -106,16 +116,16 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cast": cast,
     "cpy": cpy,
     "cont": dup,
-    "cont_1d": lambda a, ne0: _cont(a, ne0),
-    "cont_2d": lambda a, ne0, ne1: _cont(a, ne0, ne1),
-    "cont_3d": lambda a, ne0, ne1, ne2: _cont(a, ne0, ne1, ne2),
-    "cont_4d": lambda a, ne0, ne1, ne2, ne3: _cont(a, ne0, ne1, ne2, ne3),
+    "cont_1d": _cont,
+    "cont_2d": _cont,
+    "cont_3d": _cont,
+    "cont_4d": _cont,
     "set": set_region,
     "set_inplace": set_region_inplace,
     "set_1d": set_1d,
-    "set_1d_inplace": lambda a, b, offset: set_region_inplace(a, b, *a.nb[1:], offset),
+    "set_1d_inplace": set_1d_inplace,
     "set_2d": set_2d,
-    "set_2d_inplace": lambda a, b, nb1, offset: set_region_inplace(a, b, nb1, *a.nb[2:], offset),
+    "set_2d_inplace": set_2d_inplace,
     "acc": acc,
     "acc_inplace": acc_inplace,
     "concat": concat,

@@ -30,11 +30,11 @@ class ReferenceDevice:
         """Build the graph of a case. Raises Unsupported and InvalidCase."""
         self.open(case, backward=backward)
 
-    def describe(self, case: Case, *, backward: bool = False) -> Never:
+    def describe(self, *_case: Any, **_options: Any) -> Never:
         """Unsupported: there is no graph of ggml to describe."""
         raise Unsupported("the NumPy reference has no graph of ggml to describe")
 
-    def batch(self, case: Case, values: Mapping[str, NDArray[Any]], copies: int) -> Never:
+    def batch(self, *_arguments: Any, **_options: Any) -> Never:
         """Unsupported: numeric gradients are for devices."""
         raise Unsupported("the NumPy reference does not compute in batches")
 
@@ -92,7 +92,7 @@ class ReferenceProgram:
         """The same without giving the output."""
         self.forward()
 
-    def backward(self, cotangent: Array) -> Never:
+    def backward(self, *_cotangent: Any, **_options: Any) -> Never:
         """Unsupported: the reference is forward only."""
         raise Unsupported("the NumPy reference has no backward pass")
 

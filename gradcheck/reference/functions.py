@@ -7,45 +7,43 @@ from typing import Any
 import numpy as np
 
 from gradcheck.model.errors import InvalidCase, Unsupported
-from gradcheck.reference import (
-    binary,
-    conv,
-    copy,
-    glu,
-    index,
-    linalg,
-    loss,
-    matmul,
-    norm,
-    optimizer,
-    pool,
-    reduce,
-    rope,
-    softmax,
-    unary,
-    views,
-)
+from gradcheck.reference.binary import FUNCTIONS as BINARY
+from gradcheck.reference.conv import FUNCTIONS as CONV
+from gradcheck.reference.copy import FUNCTIONS as COPY
 from gradcheck.reference.dtypes import SIZES, type_name
+from gradcheck.reference.glu import FUNCTIONS as GLU
+from gradcheck.reference.index import FUNCTIONS as INDEX
+from gradcheck.reference.linalg import FUNCTIONS as LINALG
+from gradcheck.reference.loss import FUNCTIONS as LOSS
+from gradcheck.reference.matmul import FUNCTIONS as MATMUL
+from gradcheck.reference.norm import FUNCTIONS as NORM
+from gradcheck.reference.optimizer import FUNCTIONS as OPTIMIZER
+from gradcheck.reference.pool import FUNCTIONS as POOL
+from gradcheck.reference.reduce import FUNCTIONS as REDUCE
+from gradcheck.reference.rope import FUNCTIONS as ROPE
+from gradcheck.reference.softmax import FUNCTIONS as SOFTMAX
 from gradcheck.reference.tensor import contiguous
+from gradcheck.reference.unary import FUNCTIONS as UNARY
+from gradcheck.reference.views import FUNCTIONS as VIEWS
 
 #: The families, and the numbers that can be asked of tensors and types.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **unary.FUNCTIONS,
-    **binary.FUNCTIONS,
-    **glu.FUNCTIONS,
-    **reduce.FUNCTIONS,
-    **norm.FUNCTIONS,
-    **softmax.FUNCTIONS,
-    **rope.FUNCTIONS,
-    **matmul.FUNCTIONS,
-    **linalg.FUNCTIONS,
-    **views.FUNCTIONS,
-    **copy.FUNCTIONS,
-    **index.FUNCTIONS,
-    **conv.FUNCTIONS,
-    **pool.FUNCTIONS,
-    **loss.FUNCTIONS,
-    **optimizer.FUNCTIONS,
+    **UNARY,
+    **BINARY,
+    **GLU,
+    **REDUCE,
+    **NORM,
+    **SOFTMAX,
+    **ROPE,
+    **MATMUL,
+    **LINALG,
+    **VIEWS,
+    **COPY,
+    **INDEX,
+    **CONV,
+    **POOL,
+    **LOSS,
+    **OPTIMIZER,
     "nelements": lambda a: a.elements,
     "nrows": lambda a: a.ne[1] * a.ne[2] * a.ne[3],
     "nbytes": lambda a: sum((n - 1) * step for n, step in zip(a.ne, a.nb, strict=True)) + SIZES[a.type],

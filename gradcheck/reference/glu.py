@@ -40,7 +40,7 @@ def glu_split(a: Tensor, b: Tensor, op: str) -> Tensor:
 
 
 def swiglu_oai(a: Tensor, b: Tensor, alpha: float, limit: float) -> Tensor:
-    """X sigmoid(alpha x) (1 + y), x = min(a, limit), y = b within [-limit, limit]."""
+    """Compute x sigmoid(alpha x) (1 + y), x = min(a, limit), y = b within [-limit, limit]."""
     demand(a.ne == b.ne, f"swiglu_oai: {a} and {b} differ")
 
     def rule(left: Array, right: Array) -> Array:

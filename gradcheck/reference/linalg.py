@@ -34,13 +34,13 @@ def diag(a: Tensor) -> Tensor:
 
 
 def solve_tri(a: Tensor, b: Tensor, left: int, lower: int, unit: int) -> Tensor:
-    """X with A X = B, A the lower triangle of `a`: a [n, n], b and out [k, n]. ggml knows no other form."""
+    """The X with A X = B, A the lower triangle of `a`: a [n, n], b and out [k, n]. ggml knows no other form."""
     if not (left and lower and not unit):
         raise Unsupported("the NumPy reference solves lower triangular systems from the left only, as ggml does")
     demand(a.ne[0] == a.ne[1] == b.ne[1] and a.ne[2:] == b.ne[2:], f"solve_tri: {a} and {b} do not fit")
 
     def rule(x: Array, y: Array) -> Array:
-        return np.linalg.solve(np.tril(x), y)
+        return np.asarray(np.linalg.solve(np.tril(x), y), dtype=np.float64)
 
     return new("f32", b.ne, rule, a, b)
 

@@ -10,9 +10,10 @@ from gradcheck.reference.tensor import Tensor, demand, like, new
 
 
 def log_softmax(x: Array) -> Array:
-    """X - log(sum(exp(x))) for each row."""
+    """Compute x - log(sum(exp(x))) for each row."""
     moved = x - x.max(axis=-1, keepdims=True)
-    return moved - np.log(np.exp(moved).sum(axis=-1, keepdims=True))
+    out: Array = moved - np.log(np.exp(moved).sum(axis=-1, keepdims=True))
+    return out
 
 
 def cross_entropy_loss(a: Tensor, b: Tensor) -> Tensor:

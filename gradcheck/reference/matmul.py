@@ -17,7 +17,7 @@ def mul_mat(a: Tensor, b: Tensor) -> Tensor:
     demand(a.ne[0] == b.ne[0] and _spread(a, b), f"mul_mat: {a} and {b} do not fit")
 
     def rule(x: Array, y: Array) -> Array:
-        return y @ _serve(x, y).swapaxes(-1, -2)
+        return _batched(x.swapaxes(-1, -2), y)
 
     return new("f32", (a.ne[1], *b.ne[1:]), rule, a, b)
 
@@ -27,7 +27,7 @@ def out_prod(a: Tensor, b: Tensor) -> Tensor:
     demand(a.ne[1] == b.ne[1] and _spread(a, b), f"out_prod: {a} and {b} do not fit")
 
     def rule(x: Array, y: Array) -> Array:
-        return y.swapaxes(-1, -2) @ _serve(x, y)
+        return _batched(x, y.swapaxes(-1, -2))
 
     return new("f32", (a.ne[0], b.ne[0], *b.ne[2:]), rule, a, b)
 
@@ -42,7 +42,8 @@ def mul_mat_id(experts: Tensor, b: Tensor, ids: Tensor) -> Tensor:
     def rule(x: Array, y: Array, chosen: Array) -> Array:
         which = chosen[0, 0].astype(np.int64)
         rows = y[0][:, np.arange(which.shape[1]) % y.shape[2]]
-        return np.einsum("temk,tek->tem", x[0][which], rows)[None]
+        out: Array = np.einsum("temk,tek->tem", x[0][which], rows)[None]
+        return out
 
     return new("f32", (experts.ne[1], ids.ne[0], b.ne[2], 1), rule, experts, b, ids)
 
@@ -51,10 +52,12 @@ def _spread(a: Tensor, b: Tensor) -> bool:
     return all(have and want % have == 0 for have, want in zip(a.ne[2:], b.ne[2:], strict=True))
 
 
-def _serve(x: Array, y: Array) -> Array:
-    for axis in (0, 1):
-        x = np.repeat(x, y.shape[axis] // x.shape[axis], axis=axis) if x.shape[axis] != y.shape[axis] else x
-    return x
+def _batched(x: Array, y: Array) -> Array:
+    """Y @ x, where each matrix of x serves several of y, without copies of x."""
+    outer, inner = (y.shape[axis] // x.shape[axis] for axis in (0, 1))
+    groups = y.reshape(x.shape[0], outer, x.shape[1], inner, *y.shape[2:])
+    product: Array = groups @ x[:, None, :, None]
+    return product.reshape(*y.shape[:3], x.shape[3])
 
 
 def _no_matter(_out: Tensor, _value: Any) -> None:

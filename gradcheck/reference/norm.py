@@ -15,12 +15,12 @@ def norm_rule(eps: float) -> Rule:
 
 
 def rms_norm_rule(eps: float) -> Rule:
-    """X / sqrt(mean(x^2) + eps) for each row."""
+    """Scale rows: x / sqrt(mean(x^2) + eps) for each row."""
     return lambda x: x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)
 
 
 def l2_norm_rule(eps: float) -> Rule:
-    """X / max(sqrt(sum(x^2)), eps) for each row."""
+    """Scale rows: x / max(sqrt(sum(x^2)), eps) for each row."""
     return lambda x: x / np.maximum(np.sqrt(np.sum(x * x, axis=-1, keepdims=True)), eps)
 
 
@@ -44,7 +44,8 @@ def rms_norm_back(grad: Tensor, a: Tensor, eps: float) -> Tensor:
 
     def rule(g: Array, x: Array) -> Array:
         r = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)
-        return r * g - r**3 * x * np.mean(x * g, axis=-1, keepdims=True)
+        out: Array = r * g - r**3 * x * np.mean(x * g, axis=-1, keepdims=True)
+        return out
 
     return like(grad, rule, a)
 

@@ -27,7 +27,7 @@ def opt_step_adamw(a: Tensor, grad: Tensor, m: Tensor, v: Tensor, settings: Tens
 
 
 def opt_step_sgd(a: Tensor, grad: Tensor, settings: Tensor) -> Tensor:
-    """A = (1 - alpha wd) a - alpha g; settings: alpha, wd; the result is a view of `a`."""
+    """SGD: a = (1 - alpha wd) a - alpha g; settings: alpha, wd; the result is a view of `a`."""
     demand(a.ne == grad.ne, f"opt_step_sgd: {a} and {grad} differ")
     demand(settings.elements == 2, f"opt_step_sgd: {settings} are not 2 settings")
 

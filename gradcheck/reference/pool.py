@@ -47,7 +47,8 @@ def _pooled(
         else:
             count = k[0] * k[1] if count_padding else inside.sum(axis=(-2, -1))
             out = parts.sum(axis=(-2, -1)) / np.maximum(count, 1)
-        return out.transpose(0, 3, 1, 2)
+        pooled: Array = out.transpose(0, 3, 1, 2)
+        return pooled
 
     return new("f32", (wide, high, *a.ne[2:]), rule, a)
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.model.case import Shape
 from gradcheck.model.errors import InvalidCase
 from gradcheck.reference.dtypes import Array
-from gradcheck.reference.tensor import Shape, Tensor, demand, like, new
+from gradcheck.reference.tensor import Tensor, demand, like, new
 
 
 def _one_a_row(a: Tensor) -> Shape:
@@ -39,7 +40,8 @@ def argmax(a: Tensor) -> Tensor:
     demand(a.ne[2] == a.ne[3] == 1, f"argmax: {a} is not a matrix")
 
     def rule(x: Array) -> Array:
-        return np.argmax(x[0, 0], axis=-1).reshape(1, 1, 1, -1).astype(np.float64)
+        first: Array = np.argmax(x[0, 0], axis=-1).reshape(1, 1, 1, -1).astype(np.float64)
+        return first
 
     return new("i32", (a.ne[1], 1, 1, 1), rule, a)
 

@@ -66,7 +66,8 @@ class Rope:
         channel, exponent = self._channels(count)
         by_channel = positions.reshape(-1, tokens)
         angle = by_channel[channel].T * self.freq_base ** (-2.0 * exponent / self.n_dims)
-        return angle if factors is None else angle / factors.ravel()[:count]
+        out: Array = angle if factors is None else angle / factors.ravel()[:count]
+        return out
 
     def _channels(self, count: int) -> tuple[Any, Any]:
         """Which of the four positions (time, height, width, extra) each pair takes, and its exponent."""

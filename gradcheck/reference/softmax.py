@@ -102,7 +102,8 @@ def _rule(scale: float, max_bias: float) -> Callable[..., Array]:
             largest = np.maximum(largest, sink)
         powers = np.exp(z - largest)
         total = powers.sum(axis=-1, keepdims=True)
-        return powers / (total if sink is None else total + np.exp(sink - largest))
+        out: Array = powers / (total if sink is None else total + np.exp(sink - largest))
+        return out
 
     return rule
 

@@ -15,13 +15,14 @@ _ERF = np.frompyfunc(math.erf, 1, 1)
 
 def step(x: Array) -> Array:
     """1 where x > 0, else 0."""
-    return np.where(np.isnan(x), 0.0, np.heaviside(x, 0.0))
+    return np.where(x > 0, 1.0, 0.0)
 
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), without overflow on either side."""
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, small) / (1 + small)
+    out: Array = np.where(x >= 0, 1.0, small) / (1 + small)
+    return out
 
 
 def relu(x: Array) -> Array:
@@ -30,32 +31,34 @@ def relu(x: Array) -> Array:
 
 
 def silu(x: Array) -> Array:
-    """x sigmoid(x)."""
+    """Swish: x sigmoid(x)."""
     return x * sigmoid(x)
 
 
 def elu(x: Array) -> Array:
-    """x where x > 0, else exp(x) - 1."""
+    """Where x > 0: x; elsewhere exp(x) - 1."""
     return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
 
 
 def softplus(x: Array) -> Array:
     """log(1 + exp(x))."""
-    return np.logaddexp(0.0, x)
+    out: Array = np.logaddexp(0.0, x)
+    return out
 
 
 def gelu(x: Array) -> Array:
     """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the approximation by tanh."""
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x * x)))
+    out: Array = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x * x)))
+    return out
 
 
 def gelu_erf(x: Array) -> Array:
     """x/2 (1 + erf(x / sqrt(2)))."""
-    return 0.5 * x * (1 + _ERF(x / math.sqrt(2)).astype(np.float64))
+    return 0.5 * x * (1 + np.asarray(_ERF(x / math.sqrt(2)), dtype=np.float64))
 
 
 def gelu_quick(x: Array) -> Array:
-    """x sigmoid(1.702 x)."""
+    """Swish with a slope: x sigmoid(1.702 x)."""
     return x * sigmoid(1.702 * x)
 
 
@@ -65,7 +68,7 @@ def hardsigmoid(x: Array) -> Array:
 
 
 def hardswish(x: Array) -> Array:
-    """x hardsigmoid(x)."""
+    """Swish of straight lines: x hardsigmoid(x)."""
     return x * hardsigmoid(x)
 
 
@@ -144,7 +147,7 @@ def fill(a: Tensor, c: float) -> Tensor:
 
 
 def fill_inplace(a: Tensor, c: float) -> Tensor:
-    """C everywhere in `a`."""
+    """The number c everywhere in `a`."""
     return over(a, lambda x: np.full(x.shape, float(c)))
 
 

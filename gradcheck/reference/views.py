@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from gradcheck.model.case import Shape
 from gradcheck.reference.dtypes import SIZES
-from gradcheck.reference.tensor import Shape, Tensor, contiguous, demand, shape4
+from gradcheck.reference.tensor import Tensor, contiguous, demand, shape4
 
 
 def _window(a: Tensor, ne: Shape, nb: Shape, offset: int) -> Tensor:
@@ -65,8 +66,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "permute": permute,
     "transpose": transpose,
     "reshape": reshape,
-    "reshape_1d": lambda a, ne0: _reshaped(a, ne0),
-    "reshape_2d": lambda a, ne0, ne1: _reshaped(a, ne0, ne1),
-    "reshape_3d": lambda a, ne0, ne1, ne2: _reshaped(a, ne0, ne1, ne2),
-    "reshape_4d": lambda a, ne0, ne1, ne2, ne3: _reshaped(a, ne0, ne1, ne2, ne3),
+    "reshape_1d": _reshaped,
+    "reshape_2d": _reshaped,
+    "reshape_3d": _reshaped,
+    "reshape_4d": _reshaped,
 }

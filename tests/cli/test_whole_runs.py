@@ -1,0 +1,120 @@
+"""Whole runs of the tool with the real ggml: exit codes, records, repeatability, crashes that end nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOL = [sys.executable, "-m", "gradcheck"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TOOL, *arguments], capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"}
+    )
+
+
+def record(*arguments: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(run(*arguments, "--format", "json").stdout)
+    return loaded
+
+
+def essence(run_record: dict[str, Any]) -> list[Any]:
+    """All that a run found out, without its times."""
+    return [{k: v for k, v in result.items() if k not in ("elapsed_s", "log")} for result in run_record["results"]]
+
+
+def test_the_same_seed_gives_the_same_results_whatever_j() -> None:
+    ops = ("grad", "-b", "cpu", "-o", "SILU,GET_ROWS,ADD1")
+    one, two, other = (record(*ops, *more) for more in (["-j", "1"], ["-j", "2"], ["-j", "2", "--seed", "1"]))
+    assert essence(one) == essence(two)
+    assert essence(one) != essence(other)
+    assert [r["case_id"] for r in one["results"]] == [r["case_id"] for r in other["results"]]
+
+
+def test_a_record_says_what_ran_with_what() -> None:
+    found = record("grad", "-b", "cpu", "-o", "SILU", "--seed", "3")
+    info = found["info"]
+    assert found["schema_version"] == 1
+    assert info["settings"]["seed"] == 3
+    assert info["command"][:2] == ["gradcheck", "grad"]
+    assert info["targets"] == ["CPU"]
+    assert info["library"]["ggml_version"]
+    assert info["gradcheck_version"]
+    assert len(found["results"]) == info["jobs"] == info["cases"]
+
+
+FAMILIES = """
+- {op: GOOD, inputs: {a: [8, 3]}, graph: "out = silu(a)"}
+- {op: RULELESS, inputs: {a: [8, 3]}, graph: "out = gelu(a)"}
+- op: ABORTS
+  doc: soft_max's backward kernel aborts on a gradient that is not contiguous
+  inputs: {a: [6, 4, 4]}
+  graph: out = cont(permute(soft_max(a), 0, 2, 1, 3))
+- {op: VACUOUS, inputs: {a: [8, 3]}, graph: "out = scale(a, 0)"}
+- {op: LAST, inputs: {a: [8, 3]}, graph: "out = sqr(a)"}
+"""
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> str:
+    file = tmp_path / "mixed.yaml"
+    file.write_text(FAMILIES)
+    return str(file)
+
+
+def test_every_ending_is_a_result_and_the_run_goes_on(mixed: str) -> None:
+    done = run("grad", "-b", "cpu", "--case", mixed, "--format", "json")
+    assert done.returncode == 1
+    status = {r["op"]: r["status"] for r in json.loads(done.stdout)["results"]}
+    assert status == {
+        "GOOD": "PASS",
+        "RULELESS": "UNSUPPORTED",
+        "ABORTS": "CRASH",
+        "VACUOUS": "VACUOUS",
+        "LAST": "PASS",
+    }
+
+
+def test_a_failure_comes_with_the_command_that_repeats_it(mixed: str) -> None:
+    shown = run("grad", "-b", "cpu", "--case", mixed, "--seed", "5").stdout
+    assert "CRASH ABORTS()" in shown
+    assert "GGML_ASSERT" in shown
+    assert f"gradcheck grad -b CPU -o 'ABORTS()' --seed 5 --case {mixed}" in shown
+    again = run("grad", "-b", "CPU", "-o", "ABORTS()", "--seed", "5", "--case", mixed)
+    assert again.returncode == 1
+    assert "1 crash" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["grad", "-o", "GOOD"], 0),
+        (["grad", "-o", "RULELESS"], 3),
+        (["grad", "-o", "VACUOUS"], 1),
+        (["eval", "-o", "GOOD,LAST"], 0),
+        (["support", "-o", "RULELESS"], 0),
+        (["perf", "-o", "GOOD", "--budget", "0.01"], 0),
+    ],
+)
+def test_exit_codes(arguments: list[str], code: int, mixed: str) -> None:
+    done = run(*arguments, "-b", "cpu", "--case", mixed)
+    assert done.returncode == code, done.stdout + done.stderr
+
+
+def test_list_prints_graphs_as_data(mixed: str) -> None:
+    done = run("list", "--graph", "--format", "jsonl", "--case", mixed)
+    first = json.loads(done.stdout.splitlines()[0])
+    assert first == {
+        "op": "GOOD",
+        "vars": "",
+        "out": 1,
+        "tensors": [
+            ["NONE", "a", "f32", [8, 3, 1, 1], [4, 32, 96, 96], 1, 0, [], ""],
+            ["SILU", "out", "f32", [8, 3, 1, 1], [4, 32, 96, 96], 0, 0, [0], "a"],
+        ],
+    }
