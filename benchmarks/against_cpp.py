@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 
-from benchmarks.comparison import GRADCHECK, OpRow, Plan, Unmatched, compare_op, our_ids  # noqa: E402
+from benchmarks.comparison import GRADCHECK, OpRow, Plan, Unmatched, compare_op, compare_together, our_ids  # noqa: E402
 from benchmarks.cpp_tool import BuildFailed, build  # noqa: E402
 from benchmarks.processes import Sample, processor_name, processors, timed  # noqa: E402
 from benchmarks.summary import Summary, print_summary, render_json, render_markdown  # noqa: E402
@@ -86,8 +86,9 @@ def _measure(wanted: Sequence[str], plan: Plan, facts: dict[str, str], errors: C
             unmatched.append(found)
             text = f"{found.kind}: {found.reason}"
         errors.print(f"[{number}/{len(wanted)}] {op}: {text}", markup=False)
+    together = compare_together(rows, plan) if len(rows) > 1 else None
     facts["whole measurement"] = f"{time.monotonic() - began:.0f} s"
-    return Summary(facts, tuple(rows), tuple(unmatched))
+    return Summary(facts, tuple(rows), together, tuple(unmatched))
 
 
 def _facts(plan: Plan, arguments: Sequence[str]) -> dict[str, str]:

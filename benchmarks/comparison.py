@@ -5,15 +5,16 @@ import statistics
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cpp_tool import CppLog, parse_log
+from benchmarks.cpp_tool import CppLog, Verdict, parse_log
 from benchmarks.processes import Sample, timed, wait_for_quiet
 
 GRADCHECK = (sys.executable, "-m", "gradcheck")
 DISTURBED = 0.2
+TOGETHER = 4  # times the time limit of an op, for all of them in one process
 _FINISHED = (0, 1, 3)  # gradcheck's exit codes of a run that went to its end
 _NO_BACKTRACE = {"GGML_NO_BACKTRACE": "1"}  # an abort would start gdb
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}  # the tool has no option for it; it asks OpenMP for one a processor
@@ -68,14 +69,15 @@ class OpRow:
     """An op that both tools finished."""
 
     op: str
-    cases: int
+    selection: str  # what `-o` of the C++ tool takes
+    ids: dict[str, Verdict]  # the shared cases, with the verdict of the C++ tool
     cpp_cases: int  # all that its log names
     our_cases: int  # all that gradcheck has
     elements: int
     judged: int
     times: Mapping[str, Times]
     outside: float  # share of the -j1 process that is not inside a case
-    verdicts: dict[str, int] = field(default_factory=dict)  # "OK / PASS": how many cases
+    verdicts: dict[str, int]  # "OK / PASS": how many cases
 
     @property
     def ratio_1(self) -> float:
@@ -132,27 +134,52 @@ def compare_op(op: str, plan: Plan) -> OpRow | Unmatched:
         return Unmatched(op, kind, reason, len(log.compared), first.wall_s, len(plan.ids[op]), time_s)
     alone = len(shared) == len(log.compared)  # then `-o OP` does nothing but the shared cases
     selection = op if alone else ",".join(shared)
+    samples = _rounds(selection, shared, plan, [first] if alone else [])
+    if samples[OURS_1][-1].code is None:
+        return Unmatched(op, "time limit", "gradcheck -j1", len(log.compared), first.wall_s, len(plan.ids[op]))
+    ids = {case_id: log.compared[case_id] for case_id in shared}
+    return _row(op, selection, ids, (len(log.cases), len(plan.ids[op])), samples)
+
+
+def compare_together(rows: Sequence[OpRow], plan: Plan) -> OpRow | None:
+    """All these ops in one process of each tool, so that a start counts once; None where that takes too long."""
+    ids = {case_id: verdict for row in rows for case_id, verdict in row.ids.items()}
+    selection = ",".join(row.selection for row in rows)
+    samples = _rounds(selection, list(ids), replace(plan, op_timeout_s=plan.op_timeout_s * TOGETHER), [])
+    if samples[OURS_1][-1].code is None or samples[CPP_1][-1].code is None:
+        return None
+    counts = (sum(row.cpp_cases for row in rows), sum(row.our_cases for row in rows))
+    return _row(f"these {len(rows)} together", selection, ids, counts, samples)
+
+
+def _rounds(selection: str, ids: Sequence[str], plan: Plan, first: list[Sample]) -> dict[str, list[Sample]]:
+    """The runs of each command, in turns. One that hit the time limit is not run again."""
     samples: dict[str, list[Sample]] = {name: [] for name in COMMANDS}
-    samples[CPP_1] += [first] if alone else []
+    samples[CPP_1] += first
     for number in range(plan.rounds):
         for name in COMMANDS:
             if len(samples[name]) > number or any(s.code is None for s in samples[name]):
                 continue
             wait_for_quiet(plan.patience_s)
-            samples[name].append(_run(name, selection, shared, plan))
-        if samples[OURS_1][-1].code is None:
-            return Unmatched(op, "time limit", "gradcheck -j1", len(log.compared), first.wall_s, len(plan.ids[op]))
+            samples[name].append(_run(name, selection, ids, plan))
+    return samples
+
+
+def _row(
+    op: str, selection: str, ids: dict[str, Verdict], counts: tuple[int, int], samples: Mapping[str, list[Sample]]
+) -> OpRow:
     results = _results(samples[OURS_1][-1])
     return OpRow(
         op=op,
-        cases=len(shared),
-        cpp_cases=len(log.cases),
-        our_cases=len(plan.ids[op]),
+        selection=selection,
+        ids=ids,
+        cpp_cases=counts[0],
+        our_cases=counts[1],
         elements=sum(dict(r["outcome"]["counts"]).get("elements", 0) for r in results),
         judged=sum(dict(r["outcome"]["counts"]).get("judged", 0) for r in results),
         times={name: Times.of(taken) for name, taken in samples.items()},
-        outside=statistics.median(_outside(sample) for sample in samples[OURS_1]),
-        verdicts=dict(Counter(f"{log.compared[r['case_id']]} / {r['status']}" for r in results)),
+        outside=statistics.median(_outside(sample) for sample in samples[OURS_1] if sample.code is not None),
+        verdicts=dict(Counter(f"{ids[r['case_id']]} / {r['status']}" for r in results)),
     )
 
 

@@ -25,6 +25,7 @@ class Summary:
 
     facts: dict[str, str]
     rows: tuple[OpRow, ...]
+    together: OpRow | None
     unmatched: tuple[Unmatched, ...]
 
     def totals(self) -> dict[str, float]:
@@ -61,6 +62,8 @@ def print_summary(summary: Summary, console: Console) -> None:
     """The tables with rich."""
     bodies = ((_BOTH, _ROWS, _row_cells(summary)), (_NONE, _UNMATCHED, _unmatched_cells(summary)))
     for title, head, body in bodies:
+        if not body:
+            continue
         table = Table(title=title, title_justify="left")
         for name in head:
             table.add_column(name, justify="left" if name in _LEFT else "right")
@@ -91,10 +94,13 @@ def render_json(summary: Summary) -> str:
 
 
 def _row_cells(summary: Summary) -> list[list[str]]:
+    rows = sorted(summary.rows, key=lambda row: row.ratio_1, reverse=True)
+    if summary.together:
+        rows.append(summary.together)
     return [
         [
             row.op,
-            f"{row.cases} ({row.cpp_cases}, {row.our_cases})",
+            f"{len(row.ids)} ({row.cpp_cases}, {row.our_cases})",
             f"{row.judged:,}" + (f" of {row.elements:,}" if row.judged != row.elements else ""),
             _seconds(row, CPP_1),
             _seconds(row, OURS_1),
@@ -105,7 +111,7 @@ def _row_cells(summary: Summary) -> list[list[str]]:
             f"{row.ratio_all:.2f}" if row.ratio_all else "",
             f"{row.outside:.0%}",
         ]
-        for row in sorted(summary.rows, key=lambda row: row.ratio_1, reverse=True)
+        for row in rows
     ]
 
 

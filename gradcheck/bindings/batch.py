@@ -43,7 +43,7 @@ class Batch:
         self._out: NDArray[Any] | None = None
         tensors = build.tensors()
         count = len(tensors) // self._copies
-        slots, nbytes = lay_out(self._library, device.handle, tensors[:count], 0, self._copies)
+        slots, nbytes = lay_out(self._library, device.handle, tensors[:count], copies=self._copies)
         self._buffer = Buffer(self._library, device.handle, max(nbytes, 1))
         try:
             _place(self._buffer, slots, tensors, count)
@@ -127,7 +127,7 @@ class Batch:
         if kind == "bf16":
             return to_bfloat16(np.ascontiguousarray(x, dtype=np.float32))
         if kind in NATIVE:
-            return encode(self._library, kind, x, 1).view(NATIVE[kind])
+            return encode(self._library, kind, x, 1).view(NATIVE[kind]).reshape(x.shape)
         raise ValueError(f"a single element of a {kind} tensor cannot be set")
 
     def _output_rows(self, raw: Bytes) -> NDArray[Any]:

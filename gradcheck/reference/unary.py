@@ -175,6 +175,16 @@ def xielu(a: Tensor, alpha_n: float, alpha_p: float, beta: float, eps: float) ->
     return like(a, rule)
 
 
+def silu_back(grad: Tensor, a: Tensor) -> Tensor:
+    """The gradient of silu(a): g s (1 + a (1 - s)), s = sigmoid(a)."""
+
+    def rule(g: Array, x: Array) -> Array:
+        s = sigmoid(x)
+        return g * s * (1 + x * (1 - s))
+
+    return like(grad, rule, a)
+
+
 def _rule(op: str) -> Rule:
     name = op.removeprefix("UNARY_OP_").lower()
     if name not in RULES:
@@ -200,4 +210,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "clamp": clamp,
     "leaky_relu": leaky_relu,
     "xielu": xielu,
+    "silu_back": silu_back,
 }

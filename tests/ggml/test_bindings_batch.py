@@ -71,7 +71,7 @@ def test_a_batch_gives_what_single_programs_give(cpu, graph, inputs):
     assert batch.copies == 4
     for elements in ([0, 41, 5], [3, 3, 3, 3], [7]):
         x = np.linspace(-1.5, 1.5, len(elements)).astype(np.float32)
-        found = batch.evaluate("a", elements, x).copy()
+        found = batch.evaluate("a", np.array(elements)[:, None], x[:, None]).copy()
         assert found.shape == (len(elements), np.prod(program.ne))
         for row, element, value in zip(found, elements, x, strict=True):
             moved = {**values, "a": values["a"].copy()}
@@ -83,10 +83,26 @@ def test_a_batch_gives_what_single_programs_give(cpu, graph, inputs):
     batch.free()
 
 
+def test_several_elements_of_a_copy_move_at_once(cpu):
+    case = make_case("out = scale(a, 2)", a=F32)
+    values = sample(case)
+    batch = cpu.batch(case, values, 3)
+    elements = np.array([[0, 41, 5], [7, 7, 8]])
+    x = np.array([[1, 2, 3], [4, 4, 5]], np.float32)
+    found = batch.evaluate("a", elements, x).copy()
+    for row, members, to in zip(found, elements, x, strict=True):
+        moved = values["a"].ravel().astype(np.float32)
+        moved[members] = to
+        np.testing.assert_array_equal(row, 2 * moved)
+    again = batch.evaluate("a", np.array([[0]]), values["a"].ravel()[:1, None].astype(np.float32))
+    np.testing.assert_array_equal(again[0], 2 * values["a"].ravel().astype(np.float32))
+    batch.free()
+
+
 def test_outputs_on_a_host_are_read_without_a_copy(cpu):
     case = make_case("out = silu(a)", a=F32)
     batch = cpu.batch(case, sample(case), 4)
-    found = batch.evaluate("a", np.arange(4), np.zeros(4, np.float32))
+    found = batch.evaluate("a", np.arange(4)[:, None], np.zeros((4, 1), np.float32))
     assert found.dtype == np.float32
     assert not found.flags.owndata
     batch.free()
@@ -95,15 +111,15 @@ def test_outputs_on_a_host_are_read_without_a_copy(cpu):
 def test_too_many_elements(cpu):
     case = make_case("out = silu(a)", a=F32)
     batch = cpu.batch(case, sample(case), 2)
-    with pytest.raises(ValueError, match="3 elements for 2 copies"):
-        batch.evaluate("a", np.arange(3), np.zeros(3, np.float32))
+    with pytest.raises(ValueError, match="3 rows of elements for 2 copies"):
+        batch.evaluate("a", np.arange(3)[:, None], np.zeros((3, 1), np.float32))
     batch.free()
 
 
 def test_a_batch_of_many_copies_and_of_a_wrong_case(cpu):
     case = make_case("out = silu(mul(a, a))", a=F32)
     batch = cpu.batch(case, sample(case), 3000)
-    found = batch.evaluate("a", np.zeros(3000, np.int64), np.zeros(3000, np.float32))
+    found = batch.evaluate("a", np.zeros((3000, 1), np.int64), np.zeros((3000, 1), np.float32))
     assert found.shape == (3000, 42)
     assert np.ptp(found, axis=0).max() == 0
     batch.free()

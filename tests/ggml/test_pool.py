@@ -17,7 +17,7 @@ def pool():
 
 def job(mode, graph, ne=(10, 5, 4, 3), target="CPU"):
     case = Case("OP", "v=0", (), (), (Input("a", "f32", ne),), graph, Place("x.yaml", 1))
-    return Job(0, mode, case, target, Settings())
+    return Job(0, mode, case, target, Settings(reference="CPU"))
 
 
 def test_the_library_and_its_devices(pool):

@@ -49,7 +49,7 @@ def options(workers=1, **changes):
 
 def job(mode, index=0, *, target="CPU", timeout_s=20.0, known=(), threads=1, **variables):
     case = Case("OP", f"i={index}", tuple(variables.items()), (), (), "out = a", Place("x.yaml", 1), known=tuple(known))
-    return Job(index, mode, case, target, Settings(threads=threads), timeout_s)
+    return Job(index, mode, case, target, Settings(reference="CPU", threads=threads), timeout_s)
 
 
 def results(pool, jobs):

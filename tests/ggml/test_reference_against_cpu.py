@@ -1,0 +1,83 @@
+"""The NumPy reference and ggml's CPU backend compute the same from the same inputs."""
+
+import math
+
+import pytest
+
+from gradcheck.bindings.devices import open_device
+from gradcheck.cases import Selection, select
+from gradcheck.model.errors import Unsupported
+from gradcheck.numerics.forward_metrics import mismatched_specials, nmse
+from gradcheck.numerics.sampling import sample_inputs
+from gradcheck.reference import ReferenceDevice
+from gradcheck.reference.dtypes import EPSILONS
+
+LARGEST = 200_000  # elements of all inputs together
+EVERY = 5
+
+#: Wrong on the CPU: each of them reads an input that is not contiguous as if it were.
+WRONG_ON_THE_CPU = (
+    "SUM(type=f32,ne=[33,256,1,1],permute=[1,0,2,3])",
+    "IM2COL(form=strided_input,how=columns)",
+    "IM2COL(form=strided_input,how=permuted)",
+    "POOL_2D(form=strided_input,how=channels,pool_type=avg)",
+    "POOL_2D(form=strided_input,how=channels,pool_type=max)",
+)
+
+
+def _by_op():
+    found = {}
+    for case in select(Selection(), "eval"):
+        if not case.skip and case.id not in WRONG_ON_THE_CPU and sum(math.prod(i.ne) for i in case.inputs) <= LARGEST:
+            found.setdefault(case.op, []).append(case)
+    return {op: cases[::EVERY] for op, cases in found.items()}
+
+
+CASES = _by_op()
+
+
+def _limit(case):
+    """What the case allows; the CPU rounds the second factor of a product to the narrow type of the first."""
+    limit = dict(case.limits).get("nmse", 1e-7)
+    if case.op == "MUL_MAT":
+        limit = max(limit, max(EPSILONS.get(i.type, 0) for i in case.inputs) ** 2 / 6)
+    return limit
+
+
+def _output(device, case):
+    program = device.open(case)
+    try:
+        program.load(sample_inputs(case, 0))
+        return program.forward()
+    finally:
+        program.free()
+
+
+@pytest.fixture(scope="module")
+def cpu():
+    device = open_device("CPU")
+    yield device
+    device.close()
+
+
+@pytest.mark.parametrize("op", CASES)
+def test_shipped_cases(cpu, op):
+    compared, wrong = 0, []
+    for case in CASES[op]:
+        want = _output(ReferenceDevice(), case)
+        try:
+            got = _output(cpu, case)
+        except Unsupported:
+            continue
+        compared += 1
+        error = nmse(got, want)
+        if not error <= _limit(case) or got.shape != want.shape or mismatched_specials(got, want).any():
+            wrong.append((case.id, error))
+    assert compared
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", WRONG_ON_THE_CPU)
+def test_the_reference_sees_what_the_cpu_gets_wrong(cpu, name):
+    (case,) = [case for case in select(Selection(), "eval") if case.id == name]
+    assert nmse(_output(cpu, case), _output(ReferenceDevice(), case)) > 0.1
