@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
+PICTURE := ADD,MUL,ADD1,SILU,SWIGLU,SOFT_MAX,RMS_NORM,ROPE,GET_ROWS,CROSS*,SUM_ROWS,POOL_2D
 
 .PHONY: help setup grad eval perf lint type test faults bench picture clean
 
@@ -53,7 +54,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/against_cpp.py $(ARGS)
 
 picture: $(READY)
-	COLUMNS=100 $(BIN)/gradcheck grad -b cpu -q --output svg=docs/grad.svg
+	COLUMNS=100 $(BIN)/gradcheck grad -b cpu -o $(PICTURE) --output svg=docs/grad.svg >/dev/null
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

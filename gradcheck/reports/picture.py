@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from io import StringIO
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from gradcheck.model.run import Run
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 def render_svg(run: Run, view: View) -> str:
     """The report as a terminal window in SVG, titled with the command."""
-    return _recorded(run, view).export_svg(title=" ".join(run.info.command))
+    return _recorded(run, view).export_svg(
+        title=shorten(" ".join(run.info.command), view.width // 2, placeholder=" ...")
+    )
 
 
 def render_html(run: Run, view: View) -> str:

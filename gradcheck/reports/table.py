@@ -144,7 +144,7 @@ def _table(mode: str, results: Group, view: View, target: str) -> "Table":
     table.title, table.title_justify, table.title_style = f"{mode} on {target}", "left", "bold"
     if bad:
         table.add_column("", width=1, no_wrap=True)  # "!" where something is bad
-    table.add_column("case" if by_case else "op", overflow="fold")
+    table.add_column("case" if by_case else "op", overflow="fold", min_width=len("total"))
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
     for label, group in groups.items():
