@@ -2,13 +2,10 @@
 
 from gradcheck.bindings.graph import Build
 from gradcheck.bindings.tensor import Tensor, address
-from gradcheck.model.case import Value
-
-#: [op, name, type, ne, nb, param, view offset, source rows, op_params]
-Row = tuple[Value, ...]
+from gradcheck.model.graph import Description, Row
 
 
-def describe(build: Build) -> tuple[tuple[Row, ...], int]:
+def describe(build: Build) -> Description:
     """The rows of every tensor that is computed or read, in the order of creation, and the output's index.
 
     A row is (op_desc, name, type, ne, nb, param, view_offset, source indices with -1 for an empty slot,
@@ -19,7 +16,8 @@ def describe(build: Build) -> tuple[tuple[Row, ...], int]:
     tensors = [tensor for tensor in build.tensors() if tensor.address in wanted]
     index = {tensor.address: number for number, tensor in enumerate(tensors)}
     param = build.library.ggml.GGML_TENSOR_FLAG_PARAM
-    return tuple(_row(tensor, index, param) for tensor in tensors), index[build.out.address]
+    rows = tuple(_row(tensor, index, param) for tensor in tensors)
+    return Description(rows, index[build.out.address], build.copies[0].cost)
 
 
 def _reachable(nodes: list[Tensor]) -> set[int]:

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from gradcheck.bindings.backward import build_backward
 from gradcheck.bindings.batch import Batch
-from gradcheck.bindings.describe import Row, describe
+from gradcheck.bindings.describe import describe
 from gradcheck.bindings.graph import Build, build, build_copies
 from gradcheck.bindings.library import Library, library_info, load
 from gradcheck.bindings.program import Program
 from gradcheck.bindings.tensor import Tensor
 from gradcheck.model.case import Case
 from gradcheck.model.errors import LibraryError, OutOfMemory, Unsupported, UsageError
+from gradcheck.model.graph import Description
 
 #: They compute nothing, so no device can refuse them.
 _NO_WORK = frozenset({"NONE"})
@@ -61,8 +62,8 @@ class Device:
             made.free()
             raise
 
-    def describe(self, case: Case, *, backward: bool = False) -> tuple[tuple[Row, ...], int]:
-        """The rows of the graph and the index of the output, without allocating. Raises as `open` does."""
+    def describe(self, case: Case, *, backward: bool = False) -> Description:
+        """The graph as data, without allocating. Raises as `open` does."""
         made = self._build(case, backward)
         try:
             return describe(made)

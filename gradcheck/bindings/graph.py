@@ -10,10 +10,11 @@ from gradcheck.bindings.functions import Functions
 from gradcheck.bindings.library import Library
 from gradcheck.bindings.refusal import forward_refusal
 from gradcheck.bindings.tensor import Tensor, tensors_of
-from gradcheck.language import parse_graph, run_graph
+from gradcheck.language import evaluate, parse_expression, parse_graph, run_graph
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Case, Input
 from gradcheck.model.errors import InvalidCase, OutOfMemory
+from gradcheck.model.graph import Cost
 
 #: Nodes, and leaves, that a graph of one case may have; both directions together.
 MAX_NODES = 2048
@@ -27,6 +28,7 @@ class Copy:
 
     inputs: dict[str, Tensor]
     out: Tensor
+    cost: Cost
 
 
 @dataclass(slots=True)
@@ -128,16 +130,35 @@ def _forward(library: Library, case: Case, functions: Functions, doing: list[Cal
         doing.append(lambda declared=declared: (f"input {declared.name}", _shape(declared)))  # type: ignore[misc]
         inputs[declared.name] = _input(library, functions.context, declared)
     doing.append(lambda: functions.doing)
-    made = run_graph(parse_graph(case.graph), {**dict(case.scope), **inputs}, functions.call, functions.words)
+    scope = {**dict(case.scope), **inputs}
+    made = run_graph(parse_graph(case.graph), scope, functions.call, functions.words)
     out = made["out"]
     if not isinstance(out, Tensor):
         raise InvalidCase(f"`out` is {out!r}, not a tensor")
+    cost = _cost(library, case, out, {**scope, **made}, functions)
     own = {tensor.address for tensor in inputs.values()}
     for name, value in made.items():
         if isinstance(value, Tensor) and value.address not in own:
             library.ggml.ggml_set_name(value.pointer, name.encode())
     library.ggml.ggml_set_output(out.pointer)
-    return Copy(inputs, out)
+    return Copy(inputs, out, cost)
+
+
+def _cost(library: Library, case: Case, out: Tensor, scope: dict[str, Any], functions: Functions) -> Cost:
+    """The declared figures; bytes that are not declared are those of `out` and of its sources."""
+
+    def declared(name: str, text: str) -> int:
+        value = evaluate(parse_expression(text), scope, functions.call, functions.words)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            raise InvalidCase(f"`{name}` is {value!r}, not a number")
+        return int(value)
+
+    sources = [Tensor(library, source) for source in out.sources if source is not None]
+    moved = out.nbytes + sum(source.nbytes for source in sources)
+    return Cost(
+        flops=declared("flops", case.flops) if case.flops else 0,
+        bytes=declared("bytes", case.bytes) if case.bytes else moved,
+    )
 
 
 def _input(library: Library, context: Any, declared: Input) -> Tensor:

@@ -21,6 +21,7 @@ from gradcheck.bindings.memory import (
 )
 from gradcheck.bindings.tensor import Tensor
 from gradcheck.model.case import Case, Shape
+from gradcheck.model.graph import Cost
 
 if TYPE_CHECKING:
     from gradcheck.bindings.devices import Device
@@ -120,9 +121,9 @@ class Program:
         return list(self._changed)
 
     @property
-    def bytes_moved(self) -> int:
-        """Bytes of the inputs and the output together: what a perfect kernel has to move."""
-        return sum(tensor.nbytes for tensor in self._build.inputs.values()) + self._build.out.nbytes
+    def cost(self) -> Cost:
+        """What one forward computation takes."""
+        return self._build.copies[0].cost
 
     def free(self) -> None:
         """Give the memory back; harmless when repeated."""

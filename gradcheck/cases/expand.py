@@ -86,6 +86,8 @@ def _case(family: Family, override: Override, scope: Scope, full: Scope) -> Case
         scope=tuple({**absent, **full}.items()),
         inputs=tuple(_input(spec, inits.get(spec.name, spec.init), full) for spec in present),
         graph=family.graph,
+        flops=family.flops,
+        bytes=family.bytes,
         place=family.place,
         limits=tuple({**dict(family.limits), **dict(override.limits)}.items()),
         step=_step(override.step or family.step, full),

@@ -16,8 +16,8 @@ from gradcheck.model.status import Status
 #: The modes that a case file can speak of.
 MODES = ("grad", "eval", "perf", "support")
 
-_FAMILY_KEYS = ("op", "doc", "vars", "sweeps", "where", "let", "id", "inputs", "graph", "limits", "step",
-                "gradient", "modes", "known", *MODES)  # fmt: skip
+_FAMILY_KEYS = ("op", "doc", "vars", "sweeps", "where", "let", "id", "inputs", "graph", "flops", "bytes", "limits",
+                "step", "gradient", "modes", "known", *MODES)  # fmt: skip
 _OVERRIDE_KEYS = ("where", "skip", "limits", "step", "inputs")
 _INPUT_KEYS = ("type", "ne", "init", "param", "if")
 _KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml", "target")
@@ -80,6 +80,8 @@ class Family:
     template: str | None
     inputs: tuple[InputSpec, ...]
     graph: str
+    flops: str
+    bytes: str
     limits: tuple[tuple[str, float], ...]
     step: Node | None
     gradient: str
@@ -124,6 +126,8 @@ def _family(node: Node, op: str) -> Family:
         template=word_of(get("id"), "id") if get("id") else None,
         inputs=inputs,
         graph=_graph(node.value["graph"]),
+        flops=_cost(get("flops")),
+        bytes=_cost(get("bytes")),
         limits=_limits(get("limits")),
         step=get("step"),
         gradient=gradient,
@@ -264,6 +268,11 @@ def _modes(node: Node | None) -> tuple[str, ...]:
         if mode not in MODES:
             raise node.fail(f"unknown mode {mode!r}{nearest(mode, MODES)}; there are {', '.join(MODES)}")
     return modes
+
+
+def _cost(node: Node | None) -> str:
+    expression = expression_of(node)
+    return expression.text if expression else ""
 
 
 def _graph(node: Node) -> str:

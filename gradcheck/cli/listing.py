@@ -92,7 +92,7 @@ def _graph_lines(results: "Iterable[Result]", form: str) -> Iterator[str]:
         else:
             variables = result.case_id[len(result.op) + 1 : -1]
             record = {"op": result.op, "vars": variables, "out": outcome.out, "tensors": outcome.tensors}
-            yield _json(record)
+            yield _json({**record, **dict(outcome.counts)})
 
 
 def _json(record: dict[str, Any]) -> str:

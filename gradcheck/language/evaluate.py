@@ -107,9 +107,11 @@ class Scope:
 Code = Callable[[Scope], Any]
 
 
-def evaluate(expression: Expression, scope: Mapping[str, Any]) -> Any:
-    """The value of an expression over a scope of plain values. Raises LanguageError."""
-    return _compiled(expression)(Scope(scope, _no_call, _no_word))
+def evaluate(
+    expression: Expression, scope: Mapping[str, Any], call: Call | None = None, words: Words | None = None
+) -> Any:
+    """The value of an expression over a scope; without `call`, of plain values alone. Raises LanguageError."""
+    return _compiled(expression)(Scope(scope, call or _no_call, words or _no_word))
 
 
 def run_graph(graph: Graph, scope: Mapping[str, Any], call: Call, words: Words) -> dict[str, Any]:

@@ -61,6 +61,8 @@ class Case:
     scope: every name that the graph can use: the variables and what `let` derives from them
     graph: statements of the graph language; the tensor called `out` is the result
     limits: bounds of metrics that replace the defaults of the mode
+    flops, bytes: expressions over the graph's names for what one computation takes; "" for no declared flops, and
+        for the bytes of `out` and of what it is computed from
     step: the step h of the numeric derivative in units of x; None: chosen from x and the types
     gradient: "zero" where every gradient is zero by definition, else "nonzero"
     """
@@ -72,6 +74,8 @@ class Case:
     inputs: tuple[Input, ...]
     graph: str
     place: Place
+    flops: str = ""
+    bytes: str = ""
     limits: tuple[tuple[str, float], ...] = ()
     step: float | None = None
     gradient: str = "nonzero"

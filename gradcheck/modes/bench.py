@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gradcheck.model.case import Case, Shape, Value
+from gradcheck.model.case import Case, Shape
+from gradcheck.model.graph import Cost, Description
 from gradcheck.model.job import Settings
 
 Array = NDArray[np.float64]
@@ -47,8 +48,8 @@ class Program(Protocol):
         """Names of tensors behind whose end something was written since the last `load`."""
 
     @property
-    def bytes_moved(self) -> int:
-        """Bytes of the inputs and the output together: what a perfect kernel has to move."""
+    def cost(self) -> Cost:
+        """What one forward computation takes."""
 
     def free(self) -> None:
         """Give the memory back."""
@@ -89,8 +90,8 @@ class Device(Protocol):
     def check(self, case: Case, *, backward: bool = False) -> None:
         """Build and ask support for every node, without allocating. Raises as `open` does."""
 
-    def describe(self, case: Case, *, backward: bool = False) -> tuple[tuple[tuple[Value, ...], ...], int]:
-        """The rows of the graph and the index of the output, without allocating."""
+    def describe(self, case: Case, *, backward: bool = False) -> Description:
+        """The graph as data, without allocating. Raises as `open` does."""
 
 
 @dataclass(frozen=True)

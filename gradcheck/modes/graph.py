@@ -2,22 +2,25 @@
 
 from gradcheck.model.case import Case
 from gradcheck.model.errors import Aborted, Unsupported
+from gradcheck.model.graph import Description
 from gradcheck.model.result import Outcome
 from gradcheck.model.status import Status
 from gradcheck.modes.bench import Bench
 
 
 def run(case: Case, bench: Bench) -> Outcome:
-    """The rows of the forward graph."""
-    tensors, out = bench.target.describe(case)
-    return Outcome(Status.PASS, tensors=tensors, out=out)
+    """The rows of the forward graph, with flops and bytes as counts."""
+    return _outcome(Status.PASS, "", bench.target.describe(case))
 
 
 def run_backward(case: Case, bench: Bench) -> Outcome:
     """The rows of the forward and the backward graph; the forward rows and a reason where there is none."""
     try:
-        tensors, out = bench.target.describe(case, backward=True)
+        return _outcome(Status.PASS, "", bench.target.describe(case, backward=True))
     except (Aborted, Unsupported) as error:
-        tensors, out = bench.target.describe(case)
-        return Outcome(Status.UNSUPPORTED, str(error), tensors=tensors, out=out)
-    return Outcome(Status.PASS, tensors=tensors, out=out)
+        return _outcome(Status.UNSUPPORTED, str(error), bench.target.describe(case))
+
+
+def _outcome(status: Status, reason: str, found: Description) -> Outcome:
+    counts = (("flops", found.cost.flops), ("bytes", found.cost.bytes))
+    return Outcome(status, reason, tensors=found.tensors, out=found.out, counts=counts)

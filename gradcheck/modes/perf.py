@@ -18,7 +18,7 @@ def run(case: Case, bench: Bench) -> Outcome:
     try:
         program.load(sample_inputs(case, bench.settings.seed))
         samples = sample_times(program.compute, bench.clock, bench.settings.budget_s)
-        moved = program.bytes_moved
+        cost = program.cost
     finally:
         program.free()
     median = statistics.median(samples)
@@ -29,8 +29,9 @@ def run(case: Case, bench: Bench) -> Outcome:
             Metric("time", median, unit="s"),
             Metric("time_q1", low, unit="s"),
             Metric("time_q3", high, unit="s"),
-            Metric("bandwidth", moved / median, unit="B/s"),
+            Metric("bandwidth", cost.bytes / median, unit="B/s"),
+            *((Metric("flops", cost.flops / median, unit="FLOP/s"),) if cost.flops else ()),
         ),
-        counts=(("samples", len(samples)), ("bytes", moved)),
+        counts=(("samples", len(samples)), ("bytes", cost.bytes), ("flops", cost.flops)),
         samples=samples,
     )

@@ -10,6 +10,7 @@ from gradcheck.language import parse_graph, run_graph
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Case, Input, Shape
 from gradcheck.model.errors import InvalidCase, Unsupported
+from gradcheck.model.graph import Cost
 from gradcheck.reference.dtypes import EPSILONS, SIZES, Array, loaded, type_name
 from gradcheck.reference.functions import call, word
 from gradcheck.reference.tensor import Tensor, new
@@ -66,9 +67,10 @@ class ReferenceProgram:
         return max((EPSILONS[node.type] for node in self._nodes if node.type in EPSILONS), default=EPSILONS["f32"])
 
     @property
-    def bytes_moved(self) -> int:
-        """Bytes of the inputs and the output together, as a target holds them."""
-        return sum(SIZES[tensor.type] * tensor.elements for tensor in (*self._inputs.values(), self._out))
+    def cost(self) -> Cost:
+        """Bytes of the inputs and the output together, as a target holds them; a reference is not timed."""
+        tensors = (*self._inputs.values(), self._out)
+        return Cost(flops=0, bytes=sum(SIZES[tensor.type] * tensor.elements for tensor in tensors))
 
     def load(self, values: Mapping[str, NDArray[Any]]) -> None:
         """Take every input, as its type holds it. Raises KeyError or ValueError where one is missing or misshapen."""

@@ -113,6 +113,8 @@ def test_list_prints_graphs_as_data(mixed: str) -> None:
         "op": "GOOD",
         "vars": "",
         "out": 1,
+        "flops": 0,
+        "bytes": 192,
         "tensors": [
             ["NONE", "a", "f32", [8, 3, 1, 1], [4, 32, 96, 96], 1, 0, [], ""],
             ["SILU", "out", "f32", [8, 3, 1, 1], [4, 32, 96, 96], 0, 0, [0], "a"],

@@ -100,14 +100,15 @@ def test_words_setters_types_and_numbers(cpu):
         a=A,
         b=A,
     )
-    rows, out = cpu.describe(case)
+    described = cpu.describe(case)
+    rows, out = described.tensors, described.out
     assert rows[out][2] == "f16"
     assert rows[2][8] == "a"
     assert rows[3][8] == "41a00000"
 
 
 def test_an_absent_mask_is_null(cpu):
-    rows, _ = cpu.describe(make_case("out = soft_max_ext(a, mask, 1.0, 0.0)", {"mask": 0}, a=A))
+    rows = cpu.describe(make_case("out = soft_max_ext(a, mask, 1.0, 0.0)", {"mask": 0}, a=A)).tensors
     assert rows[-1][7] == (0,)
 
 
@@ -243,13 +244,15 @@ REFERENCE = [
 def test_rows_are_the_reference_lists(cpu, graph, rows):
     leaves = {row[1]: (row[2], tuple(row[3]), bool(row[5])) for row in rows if row[0] == "NONE"}
     case = make_case(graph, **leaves)
-    found, out = cpu.describe(case)
+    described = cpu.describe(case)
+    found, out = described.tensors, described.out
     assert ast.literal_eval(repr(found).replace("(", "[").replace(")", "]").replace(",]", "]")) == rows
     assert out == len(rows) - 1
 
 
 def test_rows_with_the_backward_graph(cpu):
-    rows, out = cpu.describe(make_case("out = silu(a)", a=A), backward=True)
+    described = cpu.describe(make_case("out = silu(a)", a=A), backward=True)
+    rows, out = described.tensors, described.out
     assert [row[0] for row in rows] == ["NONE", "SILU", "NONE", "SILU_BACK"]
     assert out == 1
     assert rows[3][7] == (2, 0)

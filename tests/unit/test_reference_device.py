@@ -41,7 +41,6 @@ def test_it_says_its_name_and_shape():
     assert ReferenceDevice().name == "numpy"
     assert opened.ne == (3, 5, 1, 1)
     assert opened.narrowest_eps == 2.0**-10
-    assert opened.bytes_moved == 4 * 6 + 2 * 10 + 4 * 15
     assert opened.overwrites() == []
 
 

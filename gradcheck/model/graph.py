@@ -1,0 +1,25 @@
+"""A graph as plain data."""
+
+from dataclasses import dataclass
+
+from gradcheck.model.case import Value
+
+#: (op_desc, name, type, ne, nb, param, view offset, source rows, op_params) of a tensor.
+Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one computation of a graph takes: floating-point operations (0 where undeclared) and bytes moved."""
+
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The tensors of a graph in the order of creation, the index of the output, and the cost of the forward part."""
+
+    tensors: tuple[Row, ...]
+    out: int
+    cost: Cost
