@@ -57,6 +57,7 @@ class Program:
         self._rewritten = written_inputs(build, build.forward)
         self._raw: dict[str, Bytes] = {}
         self._changed: list[str] = []
+        self._written = {declared.name for declared in case.inputs if declared.written}
         self._narrowest = max(
             (eps for eps in (epsilon(t.type) for t in _in_forward(build)) if eps is not None),
             default=2.0**-23,
@@ -117,7 +118,7 @@ class Program:
         return list(self._sentinels.broken)
 
     def changed_inputs(self) -> list[str]:
-        """Names of inputs that `forward` or `backward` changed since the last `load`, in-place ops aside."""
+        """Names of inputs that were changed since the last `load`, in-place ops and declared ones aside."""
         return list(self._changed)
 
     @property
@@ -146,7 +147,8 @@ class Program:
                 continue
             offset = self._buffer.offset(self._build.inputs[name])
             if not np.array_equal(self._buffer.read(offset, raw.size), raw):
-                _note(self._changed, name)
+                if name not in self._written:
+                    _note(self._changed, name)
                 self._buffer.write(offset, raw)
 
     def _kept(self) -> set[int]:

@@ -131,6 +131,7 @@ def _input(spec: InputSpec, init: InitSpec, scope: Scope) -> Input:
         init=_init(init, scope, spec.place),
         param=spec.param and differentiable,
         reason=spec.reason,
+        written=spec.written,
     )
 
 

@@ -19,7 +19,7 @@ MODES = ("grad", "eval", "perf", "support")
 _FAMILY_KEYS = ("op", "doc", "vars", "sweeps", "where", "let", "id", "inputs", "graph", "flops", "bytes", "limits",
                 "step", "gradient", "modes", "known", *MODES)  # fmt: skip
 _OVERRIDE_KEYS = ("where", "skip", "limits", "step", "inputs")
-_INPUT_KEYS = ("type", "ne", "init", "param", "if")
+_INPUT_KEYS = ("type", "ne", "init", "param", "if", "written")
 _KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml", "target")
 
 
@@ -42,6 +42,7 @@ class InputSpec:
     param: bool
     reason: str
     condition: Expression | None
+    written: bool
     place: Place
 
 
@@ -193,9 +194,20 @@ def _input(name: str, node: Node) -> InputSpec:
             raise entry.fail('an input that is not differentiated says why: `param: "labels have no gradient"`')
         elif entry.value is not True:
             raise entry.fail("`param` is true, or the reason why the input is not differentiated")
-    condition = get("if")
-    return InputSpec(name, get("type"), fields["ne"], _init(get("init")), param, reason,
-                     expression_of(condition), node.place)  # fmt: skip
+    written = get("written")
+    if written is not None and not isinstance(written.value, bool):
+        raise written.fail("`written` is true where the op changes the input by design, or false")
+    return InputSpec(
+        name=name,
+        type=get("type"),
+        ne=fields["ne"],
+        init=_init(get("init")),
+        param=param,
+        reason=reason,
+        condition=expression_of(get("if")),
+        written=bool(written and written.value),
+        place=node.place,
+    )
 
 
 def _init(node: Node | None) -> InitSpec:

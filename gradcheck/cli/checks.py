@@ -92,11 +92,20 @@ def grad_command(cotangent: str, max_elements: int, limits: Limits, **shared: An
     *given.SELECTION,
     given.SEED,
     given.REFERENCE,
+    click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Compute each case N times and demand the same bits.",
+    ),
+    click.option("--backward", is_flag=True, help="Compare gradients too; the reference must be a device."),
     given.LIMITS,
     *_WORKERS,
     *given.REPORT,
 )
-def eval_command(reference: str, limits: Limits, **shared: Any) -> int:
+def eval_command(reference: str, repeat: int, backward: bool, limits: Limits, **shared: Any) -> int:
     """Check a device's results against those of a reference."""
     request = Request(**shared)
     settings = Settings(
@@ -104,6 +113,8 @@ def eval_command(reference: str, limits: Limits, **shared: Any) -> int:
         threads=request.threads,
         limits=limits,
         reference=reference,
+        repeat=repeat,
+        backward=backward,
     )
     return check("eval", settings, request)
 

@@ -25,7 +25,7 @@ class Input:
     """An input tensor.
 
     `param` says whether it is differentiated; where a float input is not, `reason` says why. `type` is
-    ggml's name of the type.
+    ggml's name of the type. `written` says that the op changes it by design, as an optimizer does its state.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Input:
     init: Init = Init()
     param: bool = True
     reason: str = ""
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

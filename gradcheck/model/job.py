@@ -18,6 +18,8 @@ class Settings:
     max_elements: how many elements of one param are judged at most; more where they cost no further evaluation
     threads: CPU threads of a worker
     budget_s: the time that perf spends on the samples of one case
+    repeat: how often eval computes a case; every time must give the same bits
+    backward: whether eval compares gradients too
     reference: what eval compares with: a device, NUMPY, or "auto" for the one that suits the target
     """
 
@@ -27,6 +29,8 @@ class Settings:
     max_elements: int = 100_000
     threads: int = 1
     budget_s: float = 0.1
+    repeat: int = 1
+    backward: bool = False
     reference: str = "auto"
 
 

@@ -15,6 +15,8 @@ DEFAULT_LIMITS: dict[str, dict[str, float]] = {
     },
     "eval": {
         "nmse": 1e-7,  # normalised mean squared error, as in the C++ tool
+        # the worst single element, in units of its size and the RMS together; 0: ten times the root of nmse's limit
+        "element": 0.0,
     },
     "perf": {},
     "support": {},

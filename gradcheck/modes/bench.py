@@ -47,6 +47,9 @@ class Program(Protocol):
     def overwrites(self) -> list[str]:
         """Names of tensors behind whose end something was written since the last `load`."""
 
+    def changed_inputs(self) -> list[str]:
+        """Names of inputs that computing changed since the last `load`, in-place ops and declared ones aside."""
+
     @property
     def cost(self) -> Cost:
         """What one forward computation takes."""

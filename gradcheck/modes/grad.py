@@ -50,9 +50,9 @@ def run(case: Case, bench: Bench) -> Outcome:
         y = program.forward()
         v = sample_cotangent(settings.cotangent, y.shape, generator(settings.seed, case.id, "cotangent"))
         gradients = program.backward(v)
-        if overwrites := program.overwrites():
+        if faults := _misbehaviour(program):
             # Many copies side by side would only spoil each other, and the worker.
-            return Outcome(Status.FAIL, "; ".join(f"something wrote behind the end of {name}" for name in overwrites))
+            return Outcome(Status.FAIL, "; ".join(faults))
         batch = bench.target.batch(case, values, 4 * _moves(case, y.size))
         try:
             differencing = _Differencing(case, settings, program, batch, Output.of(y, v))
@@ -62,6 +62,14 @@ def run(case: Case, bench: Bench) -> Outcome:
     finally:
         program.free()
     return judge(params, limits_for("grad", case, settings), zero=case.gradient == "zero")
+
+
+def _misbehaviour(program: Program) -> list[str]:
+    """What computing must not do, whatever comes out."""
+    return [
+        *(f"something wrote behind the end of {name}" for name in program.overwrites()),
+        *(f"the input {name} was changed" for name in program.changed_inputs()),
+    ]
 
 
 def _inputs(case: Case, program: Program, seed: int) -> dict[str, Array]:

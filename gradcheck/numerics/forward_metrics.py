@@ -21,6 +21,17 @@ def nmse(got: Array, want: Array) -> float:
     return error / size if size else float("inf")
 
 
+def element_error(got: Array, want: Array) -> Array:
+    """abs(got - want) / (abs(want) + rms(want)) of each element; 0 where both are the same, also infinite."""
+    finite = want[np.isfinite(want)]
+    rms = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    with np.errstate(invalid="ignore"):
+        scale = np.abs(want) + rms
+        error = np.divide(np.abs(got - want), scale, out=np.full(got.shape, np.inf), where=scale > 0)
+    return np.where(same, 0.0, error)
+
+
 def mismatched_specials(got: Array, want: Array) -> NDArray[np.bool_]:
     """Where NaN or an infinity stands on one side only, or an infinity has another sign."""
     special = ~np.isfinite(got) | ~np.isfinite(want)

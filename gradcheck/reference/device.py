@@ -66,6 +66,10 @@ class ReferenceProgram:
         """The machine epsilon of the narrowest float type in the graph."""
         return max((EPSILONS[node.type] for node in self._nodes if node.type in EPSILONS), default=EPSILONS["f32"])
 
+    def changed_inputs(self) -> list[str]:
+        """None: an op that writes into an input is computed on a copy."""
+        return []
+
     @property
     def cost(self) -> Cost:
         """Bytes of the inputs and the output together, as a target holds them; a reference is not timed."""

@@ -13,6 +13,8 @@ _OPTIONS: dict[str, str] = {
     "threads": "--threads",
     "budget_s": "--budget",
     "reference": "--reference",
+    "repeat": "--repeat",
+    "backward": "--backward",
 }
 
 #: Options of the command that no record holds but that a repetition needs, and whether they take a value.
@@ -53,7 +55,7 @@ def _changed_settings(settings: Settings) -> list[str]:
     for name, option in _OPTIONS.items():
         value = getattr(settings, name)
         if value != getattr(defaults, name):
-            words += [option, str(value)]
+            words += [option] if value is True else [option, str(value)]
     for name, limit in settings.limits:
         words += ["--limit", f"{name}={limit!r}"]
     return words

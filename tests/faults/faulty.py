@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from gradcheck.model.case import Case
+from gradcheck.modes.bench import Array, Device, Program
 
-Array = NDArray[np.float64]
 Gradients = dict[str, Array | None]
 GradientFault = Callable[[Gradients], Gradients]
 OutputFault = Callable[[Array], Array]
@@ -16,7 +15,7 @@ OutputFault = Callable[[Array], Array]
 class FaultyProgram:
     """A program with one fault; everything else is the real program's."""
 
-    def __init__(self, program: Any, gradient: GradientFault | None, output: OutputFault | None) -> None:
+    def __init__(self, program: Program, gradient: GradientFault | None, output: OutputFault | None) -> None:
         self._program = program
         self._gradient = gradient
         self._output = output
@@ -37,14 +36,14 @@ class FaultyProgram:
 class FaultyDevice:
     """A device that opens faulty programs; its batches are right, as the numeric side must be."""
 
-    device: Any
+    device: Device
     gradient: GradientFault | None = None
     output: OutputFault | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.device, name)
 
-    def open(self, case: Any, *, backward: bool = False) -> FaultyProgram:
+    def open(self, case: Case, *, backward: bool = False) -> FaultyProgram:
         return FaultyProgram(self.device.open(case, backward=backward), self.gradient, self.output)
 
 

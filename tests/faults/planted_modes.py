@@ -10,7 +10,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -26,11 +28,11 @@ PASSED = Outcome(Status.PASS)
 
 
 class FakeDevice:
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
 
 
-def open_device(name, threads):
+def open_device(name: str, threads: int) -> FakeDevice:
     if name == "ABORTS":
         os.write(2, b"ggml-abort: /src/ggml-cuda.cu:1: no such device\n")
         os.abort()
@@ -39,34 +41,39 @@ def open_device(name, threads):
     return FakeDevice(f"{name}/{threads}/{time.perf_counter_ns()}")
 
 
-def library_info():
+def library_info() -> LibraryInfo:
     device = DeviceInfo("CPU", "a fake", "CPU", "CPU", 0, 0)
     return LibraryInfo("0.0.0", "abcdef", "0.0.45", f"pid {os.getpid()}", (device,))
 
 
-def preload_fails():
+def preload_fails() -> NoReturn:
     raise LibraryError("libggml.so is not there; build it")
 
 
-def preload_aborts():
+def preload_aborts() -> NoReturn:
     os.write(2, b"illegal build\n")
     os.abort()
+
+
+def _path(case: Case) -> Path:
+    """The file that a mode leaves its marks in."""
+    return Path(str(dict(case.vars)["path"]))
 
 
 def ok(case: Case, bench: Bench) -> Outcome:
     return Outcome(Status.PASS, metrics=(Metric("length", float(len(case.name))),), notes=(bench.target.name,))
 
 
-def devices(case, bench):
+def devices(case: Case, bench: Bench) -> Outcome:
     again = bench.reference() is bench.reference()
     return Outcome(Status.PASS, notes=(bench.target.name, bench.reference().name, str(again)))
 
 
-def pid(case, bench):
+def pid(case: Case, bench: Bench) -> Outcome:
     return Outcome(Status.PASS, reason=str(os.getpid()))
 
 
-def prints(case, bench):
+def prints(case: Case, bench: Bench) -> Outcome:
     print("from Python", case.name)
     library = ctypes.CDLL(None)
     library.puts(b"from C \xff")
@@ -74,60 +81,60 @@ def prints(case, bench):
     return PASSED
 
 
-def chatters(case, bench):
+def chatters(case: Case, bench: Bench) -> Outcome:
     os.write(1, b"x" * 100_000 + b"the end\n")
     return PASSED
 
 
-def abort(case, bench):
+def abort(case: Case, bench: Bench) -> None:
     os.write(2, b"ggml-abort: /a/ggml.c:12: GGML_ASSERT(a->ne[0] == 3) failed\n")
     ctypes.CDLL(None).abort()
 
 
-def abort_with_sentence(case, bench):
+def abort_with_sentence(case: Case, bench: Bench) -> NoReturn:
     ctypes.CDLL(None).printf(b"unsupported unary op for backward pass: GELU\n")
     os.write(2, b"ggml-abort: /a/ggml.c:6801: fatal error\n")
     os.abort()
 
 
-def segfault(case, bench):
+def segfault(case: Case, bench: Bench) -> None:
     ctypes.string_at(0)
 
 
-def loop(case, bench):
+def loop(case: Case, bench: Bench) -> NoReturn:
     while True:
         pass
 
 
-def loop_with_child(case, bench):
+def loop_with_child(case: Case, bench: Bench) -> None:
     child = subprocess.Popen(["sleep", "60"])
-    Path(dict(case.vars)["path"]).write_text(str(child.pid))
+    _path(case).write_text(str(child.pid))
     child.wait()
 
 
-def exit_zero(case, bench):
+def exit_zero(case: Case, bench: Bench) -> NoReturn:
     os._exit(0)
 
 
-def sys_exit(case, bench):
+def sys_exit(case: Case, bench: Bench) -> NoReturn:
     sys.exit(3)
 
 
-def kill_self(case, bench):
+def kill_self(case: Case, bench: Bench) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def kill_template(case, bench):
+def kill_template(case: Case, bench: Bench) -> None:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(30)
 
 
-def huge(case, bench):
+def huge(case: Case, bench: Bench) -> Outcome:
     np.ones(2**36, dtype=np.uint8)
     return PASSED
 
 
-def huge_in_c(case, bench):
+def huge_in_c(case: Case, bench: Bench) -> Outcome:
     library = ctypes.CDLL(None)
     library.malloc.restype = ctypes.c_void_p
     if not library.malloc(ctypes.c_size_t(2**36)):
@@ -136,68 +143,68 @@ def huge_in_c(case, bench):
     return PASSED
 
 
-def raises(case, bench):
+def raises(case: Case, bench: Bench) -> float:
     return 1 / 0
 
 
-def unsupported(case, bench):
+def unsupported(case: Case, bench: Bench) -> NoReturn:
     raise Unsupported("no kernel for SIN")
 
 
-def invalid(case, bench):
+def invalid(case: Case, bench: Bench) -> NoReturn:
     raise InvalidCase("a and b do not fit")
 
 
-def bad_language(case, bench):
+def bad_language(case: Case, bench: Bench) -> NoReturn:
     raise LanguageError("no function foo")
 
 
-def out_of_memory(case, bench):
+def out_of_memory(case: Case, bench: Bench) -> NoReturn:
     raise OutOfMemory("8 GB on CUDA0")
 
 
-def wrong_type(case, bench):
+def wrong_type(case: Case, bench: Bench) -> str:
     return "PASS"
 
 
-def numpy_metric(case, bench):
-    return Outcome(Status.PASS, metrics=(Metric("maa", np.float32(1)),))
+def numpy_metric(case: Case, bench: Bench) -> Outcome:
+    wrong: Any = np.float32(1)
+    return Outcome(Status.PASS, metrics=(Metric("maa", wrong),))
 
 
-def fails(case, bench):
+def fails(case: Case, bench: Bench) -> Outcome:
     return Outcome(Status.FAIL, "off by 2")
 
 
-def sleeps(case, bench):
-    path = dict(case.vars).get("path")
-    if path:
-        with Path(path).open("a") as file:
+def sleeps(case: Case, bench: Bench) -> None:
+    if case.vars:
+        with _path(case).open("a") as file:
             file.write(f"{os.getpid()}\n")
     time.sleep(60)
 
 
-def naps(case, bench):
+def naps(case: Case, bench: Bench) -> Outcome:
     time.sleep(0.05)
     return PASSED
 
 
-def flaky(case, bench):
-    path = Path(dict(case.vars)["path"])
+def flaky(case: Case, bench: Bench) -> Outcome:
+    path = _path(case)
     if not path.exists():
         path.touch()
         os.abort()
     return PASSED
 
 
-def sleeps_once(case, bench):
-    path = Path(dict(case.vars)["path"])
+def sleeps_once(case: Case, bench: Bench) -> Outcome:
+    path = _path(case)
     if not path.exists():
         path.write_text(str(os.getpid()))
         time.sleep(60)
     return PASSED
 
 
-def _channels():
+def _channels() -> Iterator[tuple[int, socket.socket]]:
     """The sockets of this process: a worker has its channel only."""
     for fd in range(3, 30):
         with contextlib.suppress(OSError):
@@ -206,24 +213,26 @@ def _channels():
             yield fd, channel
 
 
-def garbles(case, bench):
+def garbles(case: Case, bench: Bench) -> Outcome:
     for _, channel in _channels():
         with contextlib.suppress(OSError):
             channel.send(b"rubbish\n")
     return PASSED
 
 
-def hangs_up(case, bench):
+def hangs_up(case: Case, bench: Bench) -> None:
     for _, channel in _channels():
         channel.shutdown(socket.SHUT_RDWR)
     time.sleep(60)
 
 
-def forks(case, bench):
+def forks(case: Case, bench: Bench) -> Outcome:
     if os.fork() == 0:
         return PASSED  # a child that has lost its way must not answer
     os.wait()
     return Outcome(Status.PASS, "the parent")
 
 
-MODES = {name: value for name, value in globals().items() if callable(value) and name.islower()}
+MODES: dict[str, Callable[[Case, Bench], object]] = {
+    name: value for name, value in globals().items() if callable(value) and name.islower()
+}

@@ -1,7 +1,7 @@
 """Every planted wrong gradient must end as a FAIL; the same cases without a fault must pass."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +9,9 @@ import pytest
 from gradcheck.model.case import Case, Init
 from gradcheck.model.job import Settings
 from gradcheck.model.status import Status
-from tests.faults.conftest import RunMode, make_case
+from gradcheck.modes.bench import Array, Device
+from tests.builders import make_case
+from tests.faults.conftest import RunMode
 from tests.faults.faulty import (
     FaultyDevice,
     GradientFault,
@@ -59,7 +61,7 @@ def test_without_a_fault_it_passes(name: str, run_mode: RunMode) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("fault", GENERAL)
-def test_a_general_fault_is_caught(name: str, fault: str, cpu: Any, run_mode: RunMode) -> None:
+def test_a_general_fault_is_caught(name: str, fault: str, cpu: Device, run_mode: RunMode) -> None:
     outcome = run_mode("grad", CASES[name], FaultyDevice(cpu, gradient=GENERAL[fault]))
     assert outcome.status is Status.FAIL, fault
     assert outcome.reason
@@ -68,7 +70,9 @@ def test_a_general_fault_is_caught(name: str, fault: str, cpu: Any, run_mode: Ru
 
 @pytest.mark.parametrize("at", [0, 1234, 4999])
 @pytest.mark.parametrize("change", [lambda g: 1.1 * g, lambda g: -g, lambda _: 0.0, lambda g: g + 0.5])
-def test_one_wrong_element_in_five_thousand(at: int, change: Any, cpu: Any, run_mode: RunMode) -> None:
+def test_one_wrong_element_in_five_thousand(
+    at: int, change: Callable[[float], float], cpu: Device, run_mode: RunMode
+) -> None:
     case = CASES["silu"]
     assert np.prod(case.inputs[0].ne) == 5000
     outcome = run_mode("grad", case, FaultyDevice(cpu, gradient=one_element(at, change)))
@@ -78,7 +82,7 @@ def test_one_wrong_element_in_five_thousand(at: int, change: Any, cpu: Any, run_
     assert worst.index == (at % 50, at // 50 % 20, at // 1000, 0)
 
 
-def first_slice_only(g: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def first_slice_only(g: Array) -> Array:
     return g / 12  # b is added to 6 rows and 2 batches: what one of them gives
 
 
@@ -99,12 +103,12 @@ def first_slice_only(g: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         ("soft_max", changed("a", lambda g: g[..., ::-1, :])),
     ],
 )
-def test_a_fault_of_one_op_is_caught(name: str, fault: GradientFault, cpu: Any, run_mode: RunMode) -> None:
+def test_a_fault_of_one_op_is_caught(name: str, fault: GradientFault, cpu: Device, run_mode: RunMode) -> None:
     outcome = run_mode("grad", CASES[name], FaultyDevice(cpu, gradient=fault))
     assert outcome.status is Status.FAIL
 
 
-def test_each_limit_alone_catches_a_factor(cpu: Any, run_mode: RunMode) -> None:
+def test_each_limit_alone_catches_a_factor(cpu: Device, run_mode: RunMode) -> None:
     loose = {"maa": 2.0, "element": 10.0, "rel_l2": 10.0}
     target = FaultyDevice(cpu, gradient=scaled(1.1))
     for name in loose:
@@ -116,7 +120,7 @@ def test_each_limit_alone_catches_a_factor(cpu: Any, run_mode: RunMode) -> None:
     assert outcome.status is Status.PASS
 
 
-def test_a_permuted_gradient_passes_the_sum_loss_and_not_ours(cpu: Any, run_mode: RunMode) -> None:
+def test_a_permuted_gradient_passes_the_sum_loss_and_not_ours(cpu: Device, run_mode: RunMode) -> None:
     """The reason for a random cotangent: a sum has the gradient 1 everywhere, whatever its order."""
     target = FaultyDevice(cpu, gradient=changed("a", lambda g: np.roll(g, 7)))
     case = make_case("out = scale(a, 2)", a=(40, 3, 1, 1))

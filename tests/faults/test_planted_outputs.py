@@ -8,27 +8,30 @@ import pytest
 
 from gradcheck.model.case import Case
 from gradcheck.model.errors import Unsupported
+from gradcheck.model.job import Settings
 from gradcheck.model.status import Status
-from tests.faults.conftest import RunMode, make_case
-from tests.faults.faulty import FaultyDevice, FaultyProgram
+from gradcheck.modes.bench import Array, Device
+from tests.builders import make_case
+from tests.faults.conftest import RunMode
+from tests.faults.faulty import FaultyDevice, FaultyProgram, OutputFault, scaled
 
 CASE = make_case("out = silu(a)", a=(50, 20, 5, 1))
 MASKED = make_case("out = diag_mask_inf(a, 0)", a=(6, 6, 2, 1))
 
 
-def set_at(index: int, value: float) -> Any:
-    def fault(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def set_at(index: int, value: float) -> OutputFault:
+    def fault(y: Array) -> Array:
         y.flat[index] = value
         return y
 
     return fault
 
 
-def negate_infinities(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def negate_infinities(y: Array) -> Array:
     return np.where(np.isinf(y), -y, y)
 
 
-FAULTS: dict[str, tuple[Case, Any]] = {
+FAULTS: dict[str, tuple[Case, OutputFault]] = {
     "a factor of 1.01": (CASE, lambda y: 1.01 * y),
     "a NaN": (CASE, set_at(4321, float("nan"))),
     "an infinity": (CASE, set_at(0, float("inf"))),
@@ -46,11 +49,70 @@ def test_without_a_fault_eval_passes(case: Case, run_mode: RunMode) -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_wrong_output_is_caught(name: str, cpu: Any, run_mode: RunMode) -> None:
+def test_a_wrong_output_is_caught(name: str, cpu: Device, run_mode: RunMode) -> None:
     case, fault = FAULTS[name]
     outcome = run_mode("eval", case, FaultyDevice(cpu, output=fault))
     assert outcome.status is Status.FAIL
     assert outcome.evidence
+
+
+def test_one_wrong_element_in_a_million_is_caught(cpu: Any, run_mode: RunMode) -> None:
+    """Its share in the mean square is below the limit; the bound on each element sees it."""
+    case = make_case("out = scale(a, 3)", a=(1000, 1000, 1, 1))
+    outcome = run_mode("eval", case, FaultyDevice(cpu, output=lambda y: set_at(777_777, y.flat[777_777] + 0.1)(y)))
+    assert outcome.status is Status.FAIL
+    assert outcome.reason.startswith("element of out")
+    assert outcome.evidence[0].index == (777, 777, 0, 0)
+
+
+class ForgetfulProgram(FaultyProgram):
+    """Gives other bits each time."""
+
+    runs = 0
+
+    def forward(self) -> np.ndarray[Any, Any]:
+        self.runs += 1
+        y: np.ndarray[Any, Any] = self._program.forward().copy()
+        y.flat[3] *= 1 + 1e-7 * self.runs
+        return y
+
+
+class ForgetfulDevice(FaultyDevice):
+    def open(self, case: Any, *, backward: bool = False) -> FaultyProgram:
+        return ForgetfulProgram(self.device.open(case, backward=backward), None, None)
+
+
+def test_a_result_that_does_not_repeat_fails(cpu: Any, run_mode: RunMode) -> None:
+    assert run_mode("eval", CASE, ForgetfulDevice(cpu)).status is Status.PASS
+    outcome = run_mode("eval", CASE, ForgetfulDevice(cpu), Settings(repeat=3))
+    assert outcome.status is Status.FAIL
+    assert "run 2 differs from run 1 in 1 elements" in outcome.reason
+    assert run_mode("eval", CASE, cpu, Settings(repeat=3)).status is Status.PASS
+
+
+def test_a_wrong_gradient_shows_in_eval_backward(cpu: Any, run_mode: RunMode) -> None:
+    settings = Settings(backward=True)
+    assert run_mode("eval", CASE, cpu, settings).status is Status.PASS
+    outcome = run_mode("eval", CASE, FaultyDevice(cpu, gradient=scaled(1.01)), settings)
+    assert outcome.status is Status.FAIL
+    assert "grad(a)" in outcome.reason
+
+
+class ClobberingProgram(FaultyProgram):
+    def changed_inputs(self) -> list[str]:
+        return ["a"]
+
+
+class ClobberingDevice(FaultyDevice):
+    def open(self, case: Any, *, backward: bool = False) -> FaultyProgram:
+        return ClobberingProgram(self.device.open(case, backward=backward), None, None)
+
+
+@pytest.mark.parametrize("mode", ["grad", "eval"])
+def test_a_clobbered_input_fails(mode: str, cpu: Any, run_mode: RunMode) -> None:
+    outcome = run_mode(mode, CASE, ClobberingDevice(cpu))
+    assert outcome.status is Status.FAIL
+    assert "the input a was changed" in outcome.reason
 
 
 class OverwritingProgram(FaultyProgram):
@@ -59,12 +121,12 @@ class OverwritingProgram(FaultyProgram):
 
 
 class OverwritingDevice(FaultyDevice):
-    def open(self, case: Any, *, backward: bool = False) -> FaultyProgram:
+    def open(self, case: Case, *, backward: bool = False) -> FaultyProgram:
         return OverwritingProgram(self.device.open(case, backward=backward), None, None)
 
 
 @pytest.mark.parametrize("mode", ["grad", "eval"])
-def test_a_write_past_the_end_fails(mode: str, cpu: Any, run_mode: RunMode) -> None:
+def test_a_write_past_the_end_fails(mode: str, cpu: Device, run_mode: RunMode) -> None:
     outcome = run_mode(mode, CASE, OverwritingDevice(cpu))
     assert outcome.status is Status.FAIL
     assert "behind the end of out" in outcome.reason
@@ -77,12 +139,12 @@ class SlowProgram(FaultyProgram):
 
 
 class SlowDevice(FaultyDevice):
-    def open(self, case: Any, *, backward: bool = False) -> FaultyProgram:
+    def open(self, case: Case, *, backward: bool = False) -> FaultyProgram:
         return SlowProgram(self.device.open(case, backward=backward), None, None)
 
 
-def test_a_slow_kernel_shows_in_perf(cpu: Any, run_mode: RunMode) -> None:
-    def median(target: Any) -> float:
+def test_a_slow_kernel_shows_in_perf(cpu: Device, run_mode: RunMode) -> None:
+    def median(target: Device | FaultyDevice) -> float:
         outcome = run_mode("perf", CASE, target)
         assert outcome.status is Status.PASS
         assert len(outcome.samples) >= 7
@@ -107,8 +169,8 @@ class RefusingAll(RefusingDevice):
     backward_only = False
 
 
-def test_a_refusing_device_shows_in_support(cpu: Any, run_mode: RunMode) -> None:
-    def answer(target: Any) -> tuple[Status, dict[str, int]]:
+def test_a_refusing_device_shows_in_support(cpu: Device, run_mode: RunMode) -> None:
+    def answer(target: Device | FaultyDevice) -> tuple[Status, dict[str, int]]:
         outcome = run_mode("support", CASE, target)
         return outcome.status, dict(outcome.counts)
 

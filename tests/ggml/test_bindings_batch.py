@@ -1,50 +1,23 @@
 """Batches on the CPU: one element a copy, whole outputs back."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from gradcheck.bindings.devices import open_device
+from gradcheck.bindings.devices import Device
 from gradcheck.bindings.library import load
-from gradcheck.model.case import Case, Input, Shape
 from gradcheck.model.errors import InvalidCase
-from gradcheck.model.place import Place
-
-
-def make_case(graph: str, /, **inputs: tuple[str, Shape, bool]) -> Case:
-    return Case(
-        op="TEST",
-        name="",
-        vars=(),
-        scope=(),
-        inputs=tuple(Input(name, kind, ne, param=param) for name, (kind, ne, param) in inputs.items()),
-        graph=graph,
-        place=Place("test.yaml", 1),
-    )
-
-
-def sample(case: Case, seed: int = 0) -> dict[str, Any]:
-    random = np.random.default_rng(seed)
-    return {i.name: random.uniform(-1, 1, tuple(reversed(i.ne))).astype(np.float32) for i in case.inputs}
-
-
-@pytest.fixture(scope="module")
-def cpu():
-    device = open_device("CPU")
-    yield device
-    device.close()
+from tests.builders import InputSpec, Typed, make_case, sample
 
 
 @pytest.fixture(params=["host", "not host", "not host, large"])
-def any_memory(request, monkeypatch):
+def any_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param != "host":
         monkeypatch.setattr(load().ggml, "ggml_backend_buffer_is_host", lambda _buffer: False)
     if request.param.endswith("large"):
         monkeypatch.setattr("gradcheck.bindings.batch._WHOLE_BYTES", 0)
 
 
-F32 = ("f32", (7, 3, 2, 1), True)
+F32 = (7, 3, 2, 1)
 
 
 @pytest.mark.usefixtures("any_memory")
@@ -55,16 +28,16 @@ F32 = ("f32", (7, 3, 2, 1), True)
         ("out = mul_mat(a, b)", {"a": F32, "b": F32}),
         ("out = scale_inplace(a, 3.0)", {"a": F32}),
         ("out = cpy(a, b)", {"a": F32, "b": F32}),
-        ("out = set_inplace(b, a, b.nb[1], b.nb[2], b.nb[3], 0)", {"a": F32, "b": ("f32", (8, 3, 2, 1), True)}),
+        ("out = set_inplace(b, a, b.nb[1], b.nb[2], b.nb[3], 0)", {"a": F32, "b": (8, 3, 2, 1)}),
         ("out = permute(a, 1, 0, 2, 3)", {"a": F32}),
         ("out = cont(permute(a, 1, 0, 2, 3))", {"a": F32}),
-        ("out = cont(a)", {"a": ("f16", (7, 3, 2, 1), True)}),
-        ("out = cont(a)", {"a": ("bf16", (7, 3, 2, 1), True)}),
+        ("out = cont(a)", {"a": Typed("f16", (7, 3, 2, 1))}),
+        ("out = cont(a)", {"a": Typed("bf16", (7, 3, 2, 1))}),
         ("out = sum(a)", {"a": F32}),
         ("out = argmax(reshape_2d(a, 7, 6))", {"a": F32}),
     ],
 )
-def test_a_batch_gives_what_single_programs_give(cpu, graph, inputs):
+def test_a_batch_gives_what_single_programs_give(cpu: Device, graph: str, inputs: dict[str, InputSpec]) -> None:
     case = make_case(graph, **inputs)
     values = sample(case)
     program, batch = cpu.open(case), cpu.batch(case, values, 4)
@@ -83,7 +56,7 @@ def test_a_batch_gives_what_single_programs_give(cpu, graph, inputs):
     batch.free()
 
 
-def test_several_elements_of_a_copy_move_at_once(cpu):
+def test_several_elements_of_a_copy_move_at_once(cpu: Device) -> None:
     case = make_case("out = scale(a, 2)", a=F32)
     values = sample(case)
     batch = cpu.batch(case, values, 3)
@@ -99,7 +72,7 @@ def test_several_elements_of_a_copy_move_at_once(cpu):
     batch.free()
 
 
-def test_outputs_on_a_host_are_read_without_a_copy(cpu):
+def test_outputs_on_a_host_are_read_without_a_copy(cpu: Device) -> None:
     case = make_case("out = silu(a)", a=F32)
     batch = cpu.batch(case, sample(case), 4)
     found = batch.evaluate("a", np.arange(4)[:, None], np.zeros((4, 1), np.float32))
@@ -108,7 +81,7 @@ def test_outputs_on_a_host_are_read_without_a_copy(cpu):
     batch.free()
 
 
-def test_too_many_elements(cpu):
+def test_too_many_elements(cpu: Device) -> None:
     case = make_case("out = silu(a)", a=F32)
     batch = cpu.batch(case, sample(case), 2)
     with pytest.raises(ValueError, match="3 rows of elements for 2 copies"):
@@ -116,7 +89,7 @@ def test_too_many_elements(cpu):
     batch.free()
 
 
-def test_a_batch_of_many_copies_and_of_a_wrong_case(cpu):
+def test_a_batch_of_many_copies_and_of_a_wrong_case(cpu: Device) -> None:
     case = make_case("out = silu(mul(a, a))", a=F32)
     batch = cpu.batch(case, sample(case), 3000)
     found = batch.evaluate("a", np.zeros((3000, 1), np.int64), np.zeros((3000, 1), np.float32))

@@ -4,66 +4,46 @@ import ast
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gradcheck.bindings.abort import Builder
-from gradcheck.bindings.devices import open_device
+from gradcheck.bindings.devices import Device, open_device
 from gradcheck.bindings.library import library_info, load
 from gradcheck.bindings.refusal import BackwardRefused, NoBackwardRule
-from gradcheck.model.case import Case, Input, Shape, Value
 from gradcheck.model.errors import Aborted, InvalidCase, Unsupported, UsageError
-from gradcheck.model.place import Place
+from tests.builders import InputSpec, Typed, make_case
+
+A = (5, 2, 1, 1)
 
 
-def make_case(graph: str, /, scope: dict[str, Value] | None = None, **inputs: tuple[str, Shape, bool]) -> Case:
-    return Case(
-        op="TEST",
-        name="",
-        vars=(),
-        scope=tuple((scope or {}).items()),
-        inputs=tuple(Input(name, kind, ne, param=param) for name, (kind, ne, param) in inputs.items()),
-        graph=graph,
-        place=Place("test.yaml", 1),
-    )
-
-
-@pytest.fixture(scope="module")
-def cpu():
-    device = open_device("cpu")
-    yield device
-    device.close()
-
-
-A = ("f32", (5, 2, 1, 1), True)
-
-
-def invalid(cpu, graph, **inputs):
+def invalid(cpu: Device, graph: str, **inputs: InputSpec) -> str:
     with pytest.raises(InvalidCase) as caught:
         cpu.open(make_case(graph, **(inputs or {"a": A})))
     return str(caught.value)
 
 
-def test_a_refused_forward_op_names_call_reason_and_shapes(cpu):
-    said = invalid(cpu, "out = mul_mat(a, b)", a=A, b=("f32", (6, 2, 1, 1), True))
+def test_a_refused_forward_op_names_call_reason_and_shapes(cpu: Device) -> None:
+    said = invalid(cpu, "out = mul_mat(a, b)", a=A, b=(6, 2, 1, 1))
     assert said == (
         "mul_mat(a, b): ggml refuses: GGML_ASSERT(ggml_can_mul_mat(a, b)) failed; "
         "a is f32 [5,2,1,1], b is f32 [6,2,1,1]"
     )
 
 
-def test_an_unknown_function_has_a_suggestion(cpu):
+def test_an_unknown_function_has_a_suggestion(cpu: Device) -> None:
     assert "no function `sillu`" in invalid(cpu, "out = sillu(a)")
     assert "did you mean `silu`?" in invalid(cpu, "out = sillu(a)")
 
 
 @pytest.mark.parametrize("name", ["new_tensor_1d", "get_first_tensor", "free", "set_zero", "backend_tensor_get"])
-def test_functions_that_are_no_ops_cannot_be_called(cpu, name):
+def test_functions_that_are_no_ops_cannot_be_called(cpu: Device, name: str) -> None:
     assert f"no function `{name}`" in invalid(cpu, f"out = {name}(a)")
 
 
-def test_arity(cpu):
+def test_arity(cpu: Device) -> None:
     assert invalid(cpu, "out = mul_mat(a, a, a)") == "mul_mat takes 2 arguments (a, b), got 3"
     assert invalid(cpu, "out = silu()") == "silu takes 1 argument (a), got 0"
 
@@ -81,15 +61,15 @@ def test_arity(cpu):
         ("out = scale(a, OP_POLL)", "unknown name `OP_POLL`"),
     ],
 )
-def test_wrong_kinds(cpu, graph, said):
+def test_wrong_kinds(cpu: Device, graph: str, said: str) -> None:
     assert said in invalid(cpu, graph)
 
 
-def test_blocks_must_be_filled(cpu):
-    assert "does not fill blocks of 32" in invalid(cpu, "out = cont(a)", a=("q4_0", (33, 1, 1, 1), False))
+def test_blocks_must_be_filled(cpu: Device) -> None:
+    assert "does not fill blocks of 32" in invalid(cpu, "out = cont(a)", a=Typed("q4_0", (33, 1, 1, 1), False))
 
 
-def test_words_setters_types_and_numbers(cpu):
+def test_words_setters_types_and_numbers(cpu: Device) -> None:
     case = make_case(
         """
         y = mul_mat(a, b)
@@ -107,7 +87,7 @@ def test_words_setters_types_and_numbers(cpu):
     assert rows[3][8] == "41a00000"
 
 
-def test_an_absent_mask_is_null(cpu):
+def test_an_absent_mask_is_null(cpu: Device) -> None:
     rows = cpu.describe(make_case("out = soft_max_ext(a, mask, 1.0, 0.0)", {"mask": 0}, a=A)).tensors
     assert rows[-1][7] == (0,)
 
@@ -124,34 +104,34 @@ def test_an_absent_mask_is_null(cpu):
         ("out = scale_inplace(a, 2.0)", "ggml has no backward for in-place operations"),
     ],
 )
-def test_no_backward_rule(cpu, graph, reason):
-    case = make_case(graph, a=("f32", (6, 2, 1, 1), True), m=("f32", (6, 2, 1, 1), True))
+def test_no_backward_rule(cpu: Device, graph: str, reason: str) -> None:
+    case = make_case(graph, a=(6, 2, 1, 1), m=(6, 2, 1, 1))
     with pytest.raises(NoBackwardRule) as caught:
         cpu.open(case, backward=True)
     assert str(caught.value) == reason
     cpu.open(case).free()
 
 
-def test_an_assert_while_building_backward_is_told_apart(cpu):
-    case = make_case("out = cont(permute(a, 1, 0, 2, 3))", a=("bf16", (6, 2, 1, 1), True))
+def test_an_assert_while_building_backward_is_told_apart(cpu: Device) -> None:
+    case = make_case("out = cont(permute(a, 1, 0, 2, 3))", a=Typed("bf16", (6, 2, 1, 1)))
     with pytest.raises(BackwardRefused) as caught:
         cpu.open(case, backward=True)
     assert str(caught.value).startswith("ggml aborts while building the backward graph: GGML_ASSERT(")
     assert isinstance(caught.value, Aborted)
 
 
-def test_a_case_without_a_path_to_a_param(cpu):
+def test_a_case_without_a_path_to_a_param(cpu: Device) -> None:
     with pytest.raises(Unsupported, match="no input that is differentiated"):
-        cpu.open(make_case("out = silu(a)", a=("f32", (5, 1, 1, 1), False)), backward=True)
+        cpu.open(make_case("out = silu(a)", a=Typed("f32", (5, 1, 1, 1), False)), backward=True)
     with pytest.raises(InvalidCase, match="depends on no input"):
-        cpu.open(make_case("out = silu(b)", a=A, b=("f32", (5, 1, 1, 1), False)), backward=True)
+        cpu.open(make_case("out = silu(b)", a=A, b=Typed("f32", (5, 1, 1, 1), False)), backward=True)
 
 
 @pytest.mark.usefixtures("capfd")  # stderr is a file then, as a worker's is
-def test_refusals_in_a_row_cost_no_process(cpu):
+def test_refusals_in_a_row_cost_no_process(cpu: Device) -> None:
     before = threading.active_count()
     for size in range(1, 51):
-        case = make_case("out = gelu(a)", a=("f32", (size, 1, 1, 1), True))
+        case = make_case("out = gelu(a)", a=(size, 1, 1, 1))
         with pytest.raises(NoBackwardRule, match="GELU"):
             cpu.check(case, backward=True)
         cpu.check(case)
@@ -160,7 +140,7 @@ def test_refusals_in_a_row_cost_no_process(cpu):
 
 
 @pytest.mark.usefixtures("capfd")
-def test_aborts_in_a_row_cost_no_process(cpu):
+def test_aborts_in_a_row_cost_no_process(cpu: Device) -> None:
     case = make_case("out = gelu(a)", a=A)
     for _ in range(50):
         load().no_rule.clear()
@@ -169,7 +149,7 @@ def test_aborts_in_a_row_cost_no_process(cpu):
     cpu.check(case)
 
 
-def test_the_builder_is_one_thread_and_carries_exceptions():
+def test_the_builder_is_one_thread_and_carries_exceptions() -> None:
     builder = Builder()
     first, second = builder.run(threading.get_ident), builder.run(threading.get_ident)
     assert first == second != threading.get_ident()
@@ -178,7 +158,7 @@ def test_the_builder_is_one_thread_and_carries_exceptions():
     assert builder.run(threading.get_ident) == first
 
 
-def test_an_abort_elsewhere_ends_the_process_with_its_message():
+def test_an_abort_elsewhere_ends_the_process_with_its_message() -> None:
     program = """
 from gradcheck.bindings.library import load
 ggml = load().ggml
@@ -241,8 +221,8 @@ REFERENCE = [
 
 
 @pytest.mark.parametrize(("graph", "rows"), REFERENCE)
-def test_rows_are_the_reference_lists(cpu, graph, rows):
-    leaves = {row[1]: (row[2], tuple(row[3]), bool(row[5])) for row in rows if row[0] == "NONE"}
+def test_rows_are_the_reference_lists(cpu: Device, graph: str, rows: list[list[Any]]) -> None:
+    leaves = {row[1]: Typed(row[2], tuple(row[3]), bool(row[5])) for row in rows if row[0] == "NONE"}
     case = make_case(graph, **leaves)
     described = cpu.describe(case)
     found, out = described.tensors, described.out
@@ -250,7 +230,7 @@ def test_rows_are_the_reference_lists(cpu, graph, rows):
     assert out == len(rows) - 1
 
 
-def test_rows_with_the_backward_graph(cpu):
+def test_rows_with_the_backward_graph(cpu: Device) -> None:
     described = cpu.describe(make_case("out = silu(a)", a=A), backward=True)
     rows, out = described.tensors, described.out
     assert [row[0] for row in rows] == ["NONE", "SILU", "NONE", "SILU_BACK"]
@@ -258,29 +238,30 @@ def test_rows_with_the_backward_graph(cpu):
     assert rows[3][7] == (2, 0)
 
 
-def test_library_and_devices():
+def test_library_and_devices() -> None:
     info = library_info()
     assert info.ggml_version.count(".") == 2
     assert "CPU" in [device.name for device in info.devices]
     assert info.path.endswith((".so", ".dylib"))
     assert load() is load()
+    device = open_device("cpu")
+    assert device.name == "CPU"
+    device.close()
     with pytest.raises(UsageError, match=r"no device cuda9.*it has .*CPU"):
         open_device("cuda9")
 
 
 @pytest.mark.parametrize("graph", ["out = sgn(a)", "out = step(a)", "out = silu(sgn(a))"])
-def test_piecewise_constant_ops_have_no_gradient(cpu, graph):
+def test_piecewise_constant_ops_have_no_gradient(cpu: Device, graph: str) -> None:
     program = cpu.open(make_case(graph, a=A), backward=True)
     program.load({"a": np.ones((1, 1, 2, 5))})
     assert program.backward(np.ones((1, 1, 2, 5))) == {"a": None}
     program.free()
 
 
-def test_a_missing_gradient_that_ggml_would_read_ends_no_process(cpu):
+def test_a_missing_gradient_that_ggml_would_read_ends_no_process(cpu: Device) -> None:
     with pytest.raises(BackwardRefused, match="no gradient for `b` as source 1 of CPY"):
         cpu.check(make_case("out = cpy(a, b)", a=A, b=A), backward=True)
     # Here `a` is read for its shape and has a gradient from elsewhere.
-    case = make_case(
-        "out = conv_2d(a, b, 1, 1, 0, 0, 1, 1)", a=("f32", (3, 3, 2, 2), True), b=("f32", (6, 6, 2, 1), True)
-    )
+    case = make_case("out = conv_2d(a, b, 1, 1, 0, 0, 1, 1)", a=(3, 3, 2, 2), b=(6, 6, 2, 1))
     cpu.check(case, backward=True)

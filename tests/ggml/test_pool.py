@@ -1,26 +1,27 @@
 """The pool with the real worker: ggml on its CPU backend."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from gradcheck.model.case import Case, Input
+from gradcheck.model.case import Shape
 from gradcheck.model.job import Job, Settings
-from gradcheck.model.place import Place
 from gradcheck.model.status import Status
 from gradcheck.runner import Pool, PoolOptions
+from tests.builders import make_case
 
 
 @pytest.fixture(scope="module")
-def pool():
+def pool() -> Iterator[Pool]:
     with Pool(PoolOptions(memory_bytes=4 * 2**30)) as pool:
         yield pool
 
 
-def job(mode, graph, ne=(10, 5, 4, 3), target="CPU"):
-    case = Case("OP", "v=0", (), (), (Input("a", "f32", ne),), graph, Place("x.yaml", 1))
-    return Job(0, mode, case, target, Settings(reference="CPU"))
+def job(mode: str, graph: str, ne: Shape = (10, 5, 4, 3), target: str = "CPU") -> Job:
+    return Job(0, mode, make_case(graph, a=ne), target, Settings(reference="CPU"))
 
 
-def test_the_library_and_its_devices(pool):
+def test_the_library_and_its_devices(pool: Pool) -> None:
     info = pool.inspect()
     assert info.ggml_version
     assert "CPU" in [device.name for device in info.devices]
@@ -35,20 +36,20 @@ def test_the_library_and_its_devices(pool):
         ("eval", "out = permute(a, 0, 0, 0, 0)", Status.ERROR, "axis0 != axis1"),
     ],
 )
-def test_modes_run_in_a_worker(pool, mode, graph, status, reason):
+def test_modes_run_in_a_worker(pool: Pool, mode: str, graph: str, status: Status, reason: str) -> None:
     result = pool.call(job(mode, graph))
     assert result.status is status
     assert reason in result.outcome.reason
 
 
-def test_a_tensor_of_64_gb_ends_as_out_of_memory_and_the_next_case_runs(pool):
+def test_a_tensor_of_64_gb_ends_as_out_of_memory_and_the_next_case_runs(pool: Pool) -> None:
     result = pool.call(job("eval", "out = silu(a)", ne=(2**17, 2**17, 1, 1)))
     assert result.status is Status.CRASH
     assert result.outcome.reason.startswith("out of memory")
     assert pool.call(job("eval", "out = silu(a)")).status is Status.PASS
 
 
-def test_a_device_that_is_not_there(pool):
+def test_a_device_that_is_not_there(pool: Pool) -> None:
     result = pool.call(job("eval", "out = silu(a)", target="NOPE"))
     assert result.status is Status.ERROR
     assert "NOPE" in result.outcome.reason

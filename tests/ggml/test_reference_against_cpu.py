@@ -4,13 +4,14 @@ import math
 
 import pytest
 
-from gradcheck.bindings.devices import open_device
+from gradcheck.bindings.devices import Device
 from gradcheck.cases import Selection, select
+from gradcheck.model.case import Case
 from gradcheck.model.errors import Unsupported
 from gradcheck.numerics.forward_metrics import mismatched_specials, nmse
 from gradcheck.numerics.sampling import sample_inputs
 from gradcheck.reference import ReferenceDevice
-from gradcheck.reference.dtypes import EPSILONS
+from gradcheck.reference.dtypes import EPSILONS, Array
 
 LARGEST = 200_000  # elements of all inputs together
 EVERY = 5
@@ -25,8 +26,8 @@ WRONG_ON_THE_CPU = (
 )
 
 
-def _by_op():
-    found = {}
+def _by_op() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = {}
     for case in select(Selection(), "eval"):
         if not case.skip and case.id not in WRONG_ON_THE_CPU and sum(math.prod(i.ne) for i in case.inputs) <= LARGEST:
             found.setdefault(case.op, []).append(case)
@@ -36,7 +37,7 @@ def _by_op():
 CASES = _by_op()
 
 
-def _limit(case):
+def _limit(case: Case) -> float:
     """What the case allows; the CPU rounds the second factor of a product to the narrow type of the first."""
     limit = dict(case.limits).get("nmse", 1e-7)
     if case.op == "MUL_MAT":
@@ -44,7 +45,7 @@ def _limit(case):
     return limit
 
 
-def _output(device, case):
+def _output(device: Device | ReferenceDevice, case: Case) -> Array:
     program = device.open(case)
     try:
         program.load(sample_inputs(case, 0))
@@ -53,15 +54,8 @@ def _output(device, case):
         program.free()
 
 
-@pytest.fixture(scope="module")
-def cpu():
-    device = open_device("CPU")
-    yield device
-    device.close()
-
-
 @pytest.mark.parametrize("op", CASES)
-def test_shipped_cases(cpu, op):
+def test_shipped_cases(cpu: Device, op: str) -> None:
     compared, wrong = 0, []
     for case in CASES[op]:
         want = _output(ReferenceDevice(), case)
@@ -78,6 +72,6 @@ def test_shipped_cases(cpu, op):
 
 
 @pytest.mark.parametrize("name", WRONG_ON_THE_CPU)
-def test_the_reference_sees_what_the_cpu_gets_wrong(cpu, name):
+def test_the_reference_sees_what_the_cpu_gets_wrong(cpu: Device, name: str) -> None:
     (case,) = [case for case in select(Selection(), "eval") if case.id == name]
     assert nmse(_output(cpu, case), _output(ReferenceDevice(), case)) > 0.1

@@ -15,6 +15,7 @@ from gradcheck.numerics.structure import Evaluate, dense
 from gradcheck.numerics.timing import sample_times
 
 F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
 RNG = np.random.default_rng(1)
 
 
@@ -63,7 +64,9 @@ def softmax_gradient(x: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[
         (lambda x: np.float32(3) * x[::-1], lambda _, v: 3 * v[::-1]),
     ],
 )
-def test_the_true_derivative_lies_within_the_uncertainty(f: Callable, gradient: Callable) -> None:  # type: ignore[type-arg]
+def test_the_true_derivative_lies_within_the_uncertainty(
+    f: Callable[[F32], F32], gradient: Callable[[F64, F64], F64]
+) -> None:
     found = numeric(f, X, V)
     true = gradient(X.astype(np.float64), V)
     inside = np.abs(found.value - true) <= found.uncertainty

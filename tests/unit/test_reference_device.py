@@ -2,41 +2,38 @@
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
-from gradcheck.model.case import Case, Input
 from gradcheck.model.errors import InvalidCase, Unsupported
-from gradcheck.model.place import Place
 from gradcheck.reference import ReferenceDevice
-from gradcheck.reference.dtypes import loaded, narrowed
+from gradcheck.reference.device import ReferenceProgram
+from gradcheck.reference.dtypes import Array, loaded, narrowed
 from gradcheck.reference.functions import FUNCTIONS, call, word
+from tests.builders import InputSpec, Typed, make_case
+
+#: An array in NumPy's order, or a pair of a type and an array.
+Given = ArrayLike | tuple[str, ArrayLike]
 
 
-def make_case(graph, /, **inputs):
-    made = []
-    for name, spec in inputs.items():
-        kind, ne = spec if isinstance(spec[0], str) else ("f32", spec)
-        made.append(Input(name, kind, (*ne, 1, 1, 1)[:4]))
-    return Case("TEST", "", (), (), tuple(made), graph, Place("test.yaml", 1))
-
-
-def program(graph, /, **arrays):
-    """A loaded program; an input is an array in NumPy's order, or a pair of a type and an array."""
-    specs, values = {}, {}
+def program(graph: str, /, **arrays: Given) -> ReferenceProgram:
+    """A loaded program."""
+    specs: dict[str, InputSpec] = {}
+    values: dict[str, Array] = {}
     for name, given in arrays.items():
         kind, data = given if isinstance(given, tuple) else ("f32", given)
         array = np.array(data, dtype=float)
         values[name] = array.reshape((1, 1, 1, *array.shape)[-4:])
-        specs[name] = (kind, array.shape[::-1] or (1,))
+        specs[name] = Typed(kind, array.shape[::-1] or (1,))
     opened = ReferenceDevice().open(make_case(graph, **specs))
     opened.load(values)
     return opened
 
 
-def compute(graph, /, **arrays):
+def compute(graph: str, /, **arrays: Given) -> Array:
     return program(graph, **arrays).forward()
 
 
-def test_it_says_its_name_and_shape():
+def test_it_says_its_name_and_shape() -> None:
     opened = program("out = mul_mat(a, b)", a=np.ones((3, 2)), b=("f16", np.ones((5, 2))))
     assert ReferenceDevice().name == "numpy"
     assert opened.ne == (3, 5, 1, 1)
@@ -57,11 +54,11 @@ def test_it_says_its_name_and_shape():
         ("f16", 1e6, float("inf")),
     ],
 )
-def test_inputs_are_what_the_type_holds(kind, value, held):
+def test_inputs_are_what_the_type_holds(kind: str, value: float, held: float) -> None:
     assert program("out = a", a=(kind, [value])).stored("a").ravel() == held
 
 
-def test_results_are_rounded_to_their_type():
+def test_results_are_rounded_to_their_type() -> None:
     assert narrowed("f16", np.array([1 + 2.0**-12])) == 1
     assert narrowed("i32", np.array([-2.7])) == -2
     assert narrowed("f32", np.array([0.1])) == 0.1
@@ -70,23 +67,23 @@ def test_results_are_rounded_to_their_type():
     assert loaded("f32", np.array([0.1], dtype=np.float64)).dtype == np.float64
 
 
-def test_every_run_starts_from_what_was_loaded():
+def test_every_run_starts_from_what_was_loaded() -> None:
     opened = program("out = scale_inplace(a, 2.0)", a=[1, 2])
     assert opened.forward().ravel().tolist() == [2, 4]
     assert opened.forward().ravel().tolist() == [2, 4]
     assert opened.stored("a").ravel().tolist() == [1, 2]
 
 
-def test_sources_are_computed_from_left_to_right():
+def test_sources_are_computed_from_left_to_right() -> None:
     assert compute("out = add(scale_inplace(a, 2.0), a)", a=[1, 2]).ravel().tolist() == [4, 8]
     assert compute("out = add(scale(a, 1.0), scale_inplace(a, 2.0))", a=[1, 2]).ravel().tolist() == [3, 6]
 
 
-def test_what_the_output_does_not_need_is_not_computed():
+def test_what_the_output_does_not_need_is_not_computed() -> None:
     assert compute("x = scale_inplace(a, 2.0)\nout = neg(a)", a=[1, 2]).ravel().tolist() == [-1, -2]
 
 
-def test_what_it_cannot_do_is_unsupported():
+def test_what_it_cannot_do_is_unsupported() -> None:
     device = ReferenceDevice()
     case = make_case("out = neg(a)", a=(4,))
     for refused in (
@@ -94,7 +91,7 @@ def test_what_it_cannot_do_is_unsupported():
         lambda: device.batch(case, {}, 2),
         lambda: device.describe(case),
         lambda: device.open(case).backward(np.ones((1, 1, 1, 4))),
-        lambda: device.check(make_case("out = neg(a)", a=("q4_0", (32,)))),
+        lambda: device.check(make_case("out = neg(a)", a=Typed("q4_0", (32,)))),
         lambda: device.check(make_case('out = unary(a, "UNARY_OP_NEW")', a=(4,))),
     ):
         with pytest.raises(Unsupported):
@@ -118,24 +115,24 @@ def test_what_it_cannot_do_is_unsupported():
         ("out = neg(OP_NONSENSE)", "unknown name"),
     ],
 )
-def test_nonsense_is_an_invalid_case(graph, text):
+def test_nonsense_is_an_invalid_case(graph: str, text: str) -> None:
     with pytest.raises(InvalidCase, match=text):
         ReferenceDevice().open(make_case(graph, a=(6,), b=(5, 3)))
 
 
-def test_a_row_that_does_not_exist_is_an_invalid_case():
+def test_a_row_that_does_not_exist_is_an_invalid_case() -> None:
     with pytest.raises(InvalidCase, match="row number"):
         compute("out = get_rows(a, i)", a=np.ones((3, 2)), i=("i32", [3]))
 
 
-def test_words_stand_for_themselves():
+def test_words_stand_for_themselves() -> None:
     assert word("OP_POOL_MAX") == "OP_POOL_MAX"
     for unknown in ("op_pool_max", "NONSENSE"):
         with pytest.raises(KeyError):
             word(unknown)
 
 
-def test_numbers_can_be_asked_of_tensors_and_types():
+def test_numbers_can_be_asked_of_tensors_and_types() -> None:
     assert call("row_size", ["f16", 8]) == call("row_size", ["TYPE_F16", 8]) == 16
     shape = compute(
         "out = view_1d(a, nelements(b) // nrows(b), nbytes(b) - element_size(b))", a=np.arange(9), b=[[1, 2]]
@@ -143,7 +140,7 @@ def test_numbers_can_be_asked_of_tensors_and_types():
     assert shape.ravel().tolist() == [1, 2]
 
 
-def test_every_function_has_an_in_place_twin_that_does_the_same():
+def test_every_function_has_an_in_place_twin_that_does_the_same() -> None:
     a = np.linspace(0.5, 1.5, 6).reshape(2, 3)
     for name in FUNCTIONS:
         if not name.endswith("_inplace") or not name.startswith(("abs", "gelu", "sqr", "exp", "silu", "norm", "rms")):

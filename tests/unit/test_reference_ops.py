@@ -1,6 +1,7 @@
 """The delicate ops of the NumPy reference, against numbers worked out by hand."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -12,12 +13,12 @@ from tests.unit.test_reference_device import compute
 TURN = "512, 10000.0, 1.0, 0.0, 1.0, 32.0, 1.0"
 
 
-def turned(pairs, angles):
+def turned(pairs: Iterable[tuple[float, float]], angles: Iterable[float]) -> list[complex]:
     """Each pair as a complex number, turned by its angle."""
     return [complex(*pair) * np.exp(1j * angle) for pair, angle in zip(pairs, angles, strict=True)]
 
 
-def test_rope_turns_neighbours_and_copies_the_rest():
+def test_rope_turns_neighbours_and_copies_the_rest() -> None:
     a = [[[1, 2, 3, 4, 5, 6]], [[1, 2, 3, 4, 5, 6]]]  # two tokens
     out = compute(f"out = rope_ext(a, p, None, 4, 0, {TURN})", a=a, p=("i32", [0, 3]))
     assert np.array_equal(out[0, 0, 0], a[0][0])
@@ -27,7 +28,7 @@ def test_rope_turns_neighbours_and_copies_the_rest():
     assert np.allclose(back[0], a)
 
 
-def test_rope_neox_turns_elements_half_of_the_turned_part_apart():
+def test_rope_neox_turns_elements_half_of_the_turned_part_apart() -> None:
     text = f"out = rope_ext(a, p, f, 4, ROPE_TYPE_NEOX, {TURN})"
     out = compute(text, a=[[[1, 2, 3, 4, 5, 6]]], p=("i32", [3]), f=[1, 0.5])
     want = turned([(1, 3), (2, 4)], [3, 2 * 3 / 100])
@@ -44,7 +45,9 @@ def test_rope_neox_turns_elements_half_of_the_turned_part_apart():
         ("VISION", "[3, 3, 0, 0]", [0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]),
     ],
 )
-def test_rope_takes_a_position_for_each_section(mode, sections, taken, exponents):
+def test_rope_takes_a_position_for_each_section(
+    mode: str, sections: str, taken: list[int], exponents: list[int]
+) -> None:
     x = np.arange(1, 13)
     dims = 6 if mode == "VISION" else 12
     text = f"out = rope_multi(a, p, None, {dims}, {sections}, ROPE_TYPE_{mode}, 512, 10.0, 1.0, 0.0, 0.5, 32.0, 1.0)"
@@ -54,7 +57,7 @@ def test_rope_takes_a_position_for_each_section(mode, sections, taken, exponents
     assert np.allclose(out.ravel(), 0.5 * np.array([w.real for w in want] + [w.imag for w in want]))
 
 
-def test_rope_yarn_mixes_scaled_and_plain_angles():
+def test_rope_yarn_mixes_scaled_and_plain_angles() -> None:
     # 8 dimensions, base 10, 64 positions: pair 8 log(64 / (2 pi n)) / (2 log 10) turns n times over them:
     # low = floor(1.62) for n = 4, high = ceil(4.03) = 5 for n = 1
     out = compute(
@@ -67,14 +70,14 @@ def test_rope_yarn_mixes_scaled_and_plain_angles():
     assert np.allclose(out.reshape(4, 2)[:, 1], [size * math.sin(angle) for angle in angles])
 
 
-def test_slopes_of_alibi():
+def test_slopes_of_alibi() -> None:
     assert slopes(4, 8.0).tolist() == [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8]
     # 2 is the largest power of two in 3 heads; the third head takes an odd step of the finer ladder.
     assert slopes(3, 8.0).tolist() == [2.0**-4, 2.0**-8, 2.0**-2]
     assert slopes(3, 0.0).tolist() == [1, 1, 1]
 
 
-def test_soft_max_with_bias_mask_and_sinks():
+def test_soft_max_with_bias_mask_and_sinks() -> None:
     a = np.zeros((2, 1, 2))  # two heads
     mask = [[0, math.log(2) * 16]]
     out = compute("out = soft_max_ext(a, m, 1.0, 8.0)", a=a, m=mask)
@@ -87,19 +90,19 @@ def test_soft_max_with_bias_mask_and_sinks():
         compute("out = soft_max_ext(a, None, 1.0, 8.0)", a=a)
 
 
-def test_masks_of_heads_repeat():
+def test_masks_of_heads_repeat() -> None:
     a, mask = np.zeros((4, 1, 2)), np.log([[[1, 1]], [[1, 3]]])
     out = compute("out = soft_max_ext(a, m, 1.0, 0.0)", a=a, m=mask)
     assert np.allclose(out[0, :, 0, 1], [1 / 2, 3 / 4, 1 / 2, 3 / 4])
 
 
-def test_diagonal_masks():
+def test_diagonal_masks() -> None:
     out = compute("out = diag_mask_zero(a, 1)", a=np.ones((2, 4)))
     assert out[0, 0].tolist() == [[1, 1, 0, 0], [1, 1, 1, 0]]
     assert np.isneginf(compute("out = diag_mask_inf(a, 0)", a=np.ones((2, 2)))[0, 0, 0, 1])
 
 
-def test_im2col_writes_channel_by_channel():
+def test_im2col_writes_channel_by_channel() -> None:
     image = np.arange(18).reshape(1, 2, 3, 3)
     out = compute('out = im2col(k, a, 1, 1, 0, 0, 1, 1, 1, "f32")', k=np.zeros((2, 2, 2)), a=image)
     assert out.shape == (1, 2, 2, 8)
@@ -110,18 +113,18 @@ def test_im2col_writes_channel_by_channel():
     assert padded[0, 0].tolist() == [[0, 0, 0, 1, 0, 0, 0, 10], [0, 0, 1, 0, 0, 0, 10, 0]]
 
 
-def test_im2col_of_signals():
+def test_im2col_of_signals() -> None:
     out = compute('out = im2col(k, a, 2, 0, 1, 0, 1, 0, 0, "f32")', k=np.zeros((2, 2)), a=[[1, 2, 3], [4, 5, 6]])
     assert out[0, 0].tolist() == [[0, 1, 0, 4], [2, 3, 5, 6]]
 
 
-def test_im2col_in_three_dimensions():
+def test_im2col_in_three_dimensions() -> None:
     image = np.arange(16).reshape(2, 2, 2, 2)  # two channels, one volume
     text = 'out = im2col_3d(k, a, 2, 1, 1, 1, 0, 0, 0, 1, 1, 1, "f32")'
     assert compute(text, k=np.zeros((2, 2, 2, 2)), a=image).ravel().tolist() == list(range(16))
 
 
-def test_pooling_counts_the_padding_in_two_dimensions_alone():
+def test_pooling_counts_the_padding_in_two_dimensions_alone() -> None:
     signal = [1.0, 5.0, 3.0]
     assert compute("out = pool_1d(a, OP_POOL_AVG, 2, 2, 1)", a=signal).ravel().tolist() == [1, 4]
     assert compute("out = pool_1d(a, OP_POOL_MAX, 2, 1, 0)", a=signal).ravel().tolist() == [5, 5]
@@ -130,7 +133,7 @@ def test_pooling_counts_the_padding_in_two_dimensions_alone():
     assert compute("out = pool_2d(a, OP_POOL_MAX, 2, 1, 1, 1, 0, 0)", a=image)[0, 0].tolist() == [[8], [16]]
 
 
-def test_products_spread_their_batches_one_after_the_other():
+def test_products_spread_their_batches_one_after_the_other() -> None:
     a = np.arange(1, 5).reshape(2, 1, 2)  # two matrices of one row
     b = np.ones((4, 1, 2))
     assert compute("out = mul_mat(a, b)", a=a, b=b).ravel().tolist() == [3, 3, 7, 7]
@@ -138,13 +141,13 @@ def test_products_spread_their_batches_one_after_the_other():
     assert out[0, 0].tolist() == [[3, 6], [4, 8], [5, 10]]
 
 
-def test_experts():
+def test_experts() -> None:
     experts = np.array([[[1, 0]], [[0, 1]]])
     out = compute("out = mul_mat_id(x, b, i)", x=experts, b=[[[3, 4]], [[5, 6]]], i=("i32", [[0, 1], [1, 1]]))
     assert out[0].tolist() == [[[3], [4]], [[6], [6]]]
 
 
-def test_gates_and_their_order():
+def test_gates_and_their_order() -> None:
     a = [2.0, -1.0, 10.0, 20.0]
     assert compute("out = reglu(a)", a=a).ravel().tolist() == [20, 0]
     assert compute("out = reglu_swapped(a)", a=a).ravel().tolist() == [20, -20]
@@ -155,12 +158,12 @@ def test_gates_and_their_order():
     )
 
 
-def test_rounding_goes_away_from_zero():
+def test_rounding_goes_away_from_zero() -> None:
     assert compute("out = round(a)", a=[0.5, -0.5, 2.5, -1.4]).ravel().tolist() == [1, -1, 3, -1]
 
 
-def test_losses_and_optimizers():
-    loss = compute("out = cross_entropy_loss(a, b)", a=np.log([[1, 3], [1, 1]]), b=[[0, 1], [0.5, 0.5]])
+def test_losses_and_optimizers() -> None:
+    loss = compute("out = cross_entropy_loss(a, b)", a=np.log([[1, 3], [1, 1]]), b=[[0.0, 1.0], [0.5, 0.5]])
     assert np.allclose(loss, (math.log(4 / 3) + math.log(2)) / 2)
     assert np.allclose(compute("out = opt_step_sgd(a, g, s)", a=[1], g=[2], s=[0.5, 0.25]), 1 * (1 - 0.125) - 1)
     settings = [0.5, 0.5, 0.75, 0.0, 0.25, 2.0, 4.0]
@@ -171,7 +174,7 @@ def test_losses_and_optimizers():
     assert np.allclose(out, 0.875 - 0.5 + 1)
 
 
-def test_triangles_and_systems():
+def test_triangles_and_systems() -> None:
     ones = np.ones((2, 2))
     wants = {0: [[1, 1], [0, 1]], 1: [[0, 1], [0, 0]], 2: [[1, 0], [1, 1]], 3: [[0, 0], [1, 0]]}
     for kind, want in wants.items():

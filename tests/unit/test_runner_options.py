@@ -3,10 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 from gradcheck.runner import PoolOptions, default_memory, options
 
 
-def test_memory_is_shared_equally(monkeypatch):
+def test_memory_is_shared_equally(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "_available_bytes", lambda: 10 * 2**30)
     assert default_memory(1) == 8 * 2**30
     assert default_memory(4) == 2 * 2**30
@@ -15,7 +17,7 @@ def test_memory_is_shared_equally(monkeypatch):
     assert PoolOptions(memory_bytes=0).config()["memory_bytes"] == 0
 
 
-def test_the_least_of_machine_and_container_counts(monkeypatch):
+def test_the_least_of_machine_and_container_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "/proc/meminfo": ["MemTotal: 9 kB", "MemAvailable:   2048 kB"],
         "/sys/fs/cgroup/memory.max": ["1048576"],
@@ -29,7 +31,7 @@ def test_the_least_of_machine_and_container_counts(monkeypatch):
     assert options._available_bytes() > 2**28
 
 
-def test_the_parent_imports_neither_numpy_nor_ggml_nor_the_worker():
+def test_the_parent_imports_neither_numpy_nor_ggml_nor_the_worker() -> None:
     code = "import sys, gradcheck.runner; print(sorted(sys.modules))"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for name in ("numpy", "ggml", "gradcheck.worker", "gradcheck.modes"):

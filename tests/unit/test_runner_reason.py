@@ -31,7 +31,7 @@ DUMP = "Fatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call firs
         ("terminate called after throwing\n  what():  vector::at\n", "vector::at"),
     ],
 )
-def test_the_sentence_that_says_most(log, sentence):
+def test_the_sentence_that_says_most(log: str, sentence: str) -> None:
     assert abort_sentence(log) == sentence
 
 
@@ -51,5 +51,5 @@ def test_the_sentence_that_says_most(log, sentence):
         (1 << 8, "", "exited with code 1 without an answer"),
     ],
 )
-def test_the_reason_of_a_death(status, log, reason):
+def test_the_reason_of_a_death(status: int, log: str, reason: str) -> None:
     assert reason_of_death(int(status), log) == reason

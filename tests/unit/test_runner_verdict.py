@@ -1,17 +1,20 @@
 """Known failures and second tries."""
 
+from dataclasses import replace
+
 import pytest
 
-from gradcheck.model.case import Case, KnownFailure
+from gradcheck.model.case import KnownFailure
 from gradcheck.model.job import Job, Settings
 from gradcheck.model.place import Place
 from gradcheck.model.result import Outcome
 from gradcheck.model.status import Status
 from gradcheck.runner.verdict import after_crash, judge
+from tests.builders import make_case
 
 
-def job(*known, mode="grad"):
-    case = Case("OP", "v=0", (), (), (), "out = a", Place("x.yaml", 3), known=known)
+def job(*known: KnownFailure, mode: str = "grad") -> Job:
+    case = replace(make_case("out = a"), name="v=0", place=Place("x.yaml", 3), known=known)
     return Job(4, mode, case, "CPU", Settings())
 
 
@@ -28,7 +31,9 @@ def job(*known, mode="grad"):
         (None, Status.PASS, Status.PASS),
     ],
 )
-def test_a_known_failure_is_expected_to_fail_in_its_own_way(known, status, expected):
+def test_a_known_failure_is_expected_to_fail_in_its_own_way(
+    known: Status | None, status: Status, expected: Status
+) -> None:
     entries = () if known is None else (KnownFailure("grad", known, "upstream", "0.15.3"),)
     result = judge(job(*entries), Outcome(status), 0.25, "printed")
     assert result.status is expected
@@ -37,7 +42,7 @@ def test_a_known_failure_is_expected_to_fail_in_its_own_way(known, status, expec
     assert (result.index, result.case_id, result.place.line, result.log) == (4, "OP(v=0)", 3, "printed")
 
 
-def test_a_known_failure_of_another_mode_is_none():
+def test_a_known_failure_of_another_mode_is_none() -> None:
     entry = KnownFailure("eval", Status.FAIL, "upstream", "0.15.3")
     result = judge(job(entry), Outcome(Status.FAIL), 0.0)
     assert result.status is Status.FAIL
@@ -59,9 +64,9 @@ def test_a_known_failure_of_another_mode_is_none():
         ),
     ],
 )
-def test_a_second_try_says_that_it_is_one(status, served, note):
+def test_a_second_try_says_that_it_is_one(status: Status, served: int, note: str) -> None:
     assert after_crash(Outcome(status, notes=("a",)), "killed by SIGSEGV", served).notes == ("a", note)
 
 
-def test_two_crashes_need_no_note():
+def test_two_crashes_need_no_note() -> None:
     assert after_crash(Outcome(Status.CRASH, "again"), "first", 2) == Outcome(Status.CRASH, "again")
