@@ -4,7 +4,8 @@ The log names a case up to three times, and its words need care (ggml 0.15.3):
 
 - `  OP(vars): OK` is an announcement, printed before anything was computed.
 - The verdict comes after it, under the name of the loss: `  SUM(vars): OK`, or `...: compare failed FAIL`.
-- A case without a second line was compared only if nothing stopped the process before.
+- A case that is announced and has no verdict is where the process stopped: an abort, a time limit.
+- A comparison whose metric is NaN is an OK like any other; the log has no trace of it.
 """
 
 import importlib.metadata

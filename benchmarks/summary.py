@@ -71,7 +71,7 @@ def print_summary(summary: Summary, console: Console) -> None:
             table.add_row(*cells)
         console.print(table)
     for line in _closing(summary):
-        console.print(f"- {line}", highlight=False, markup=False)
+        console.print(f"- {line}".replace("\\*", "*"), highlight=False, markup=False)
 
 
 def render_markdown(summary: Summary) -> str:

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from gradcheck import __version__
@@ -18,17 +18,20 @@ from gradcheck.model.job import Settings
 from gradcheck.model.limits import DEFAULT_LIMITS
 from gradcheck.model.result import Result
 from gradcheck.model.run import DeviceInfo, LibraryInfo, Run, RunInfo
-from gradcheck.plan import check_reference, choose_targets, first_of_families, plan, plan_graphs
+from gradcheck.model.server import Server, is_server
+from gradcheck.plan import check_reference, choose_targets, first_of_families, plan, plan_graphs, servers_of
 from gradcheck.runner import Pool, PoolOptions
+from gradcheck.runner.server import Crashed, ServerEvent, check_answers, free_endpoint
+from gradcheck.runner.server import serve as serve_device
 
-__all__ = ["RunOptions", "Selection", "devices", "graphs", "run", "select_cases"]
+__all__ = ["Crashed", "RunOptions", "Selection", "devices", "graphs", "run", "select_cases", "serve"]
 
 LIMITS = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Everything that a run is asked to do; `workers` None means one for each core (perf: always one)."""
+    """Everything that a run is asked to do; `workers` None means one for each core (perf and RPC: always one)."""
 
     mode: str
     backends: tuple[str, ...] = ()
@@ -41,9 +44,16 @@ class RunOptions:
     command: tuple[str, ...] = ()
 
     @property
+    def servers(self) -> tuple[Server, ...]:
+        """The RPC servers that are asked for. Raises UsageError for one that is no address."""
+        return servers_of((*self.backends, self.settings.reference))
+
+    @property
     def pool(self) -> PoolOptions:
         """How many workers, and what they may use."""
-        workers = 1 if self.mode == "perf" else self.workers or os.cpu_count() or 1
+        # A server takes one client at a time.
+        alone = self.mode == "perf" or bool(self.servers)
+        workers = 1 if alone else self.workers or os.cpu_count() or 1
         return PoolOptions(workers=workers, memory_bytes=self.memory_bytes, isolate=self.isolate)
 
 
@@ -63,15 +73,17 @@ def run(
     Raises GradcheckError before anything ran, never after.
     """
     _check_limits(options)
+    check_answers(options.servers)
     begin = time.monotonic()
-    cases = select_cases(options.selection, options.mode)
-    if not cases:
-        raise UsageError(f"no case is left to run in mode {options.mode}")
     with Pool(options.pool) as pool:
-        library = pool.inspect()
+        pool.prepare()
+        cases = select_cases(options.selection, options.mode)
+        if not cases:
+            raise UsageError(f"no case is left to run in mode {options.mode}")
+        library = pool.inspect(options.servers)
         targets = choose_targets(options.backends, library.devices)
         check_reference(options.settings.reference, library.devices)
-        _preflight(pool, cases, targets[0].name)
+        _preflight(pool, cases, next((t.name for t in targets if not is_server(t.name)), "CPU"))
         jobs = plan(cases, targets, options.mode, options.settings, options.timeout_s)
         info = _info(options, targets, library, len(jobs), len(cases))
         on_start(info, len(jobs))
@@ -89,10 +101,28 @@ def run(
     return Run(info, ordered, time.monotonic() - begin, interrupted)
 
 
-def devices() -> LibraryInfo:
-    """The ggml that workers load, and its devices. Raises LibraryError."""
+def devices(backends: Sequence[str] = ()) -> LibraryInfo:
+    """The ggml that workers load, and its devices or those that `backends` mean. Raises LibraryError or UsageError."""
+    servers = servers_of(backends)
+    check_answers(servers)
     with Pool(PoolOptions(workers=1)) as pool:
-        return pool.inspect()
+        library = pool.inspect(servers)
+    return replace(library, devices=tuple(choose_targets(backends, library.devices)))
+
+
+def serve(
+    host: str, port: int, backends: Sequence[str], threads: int
+) -> tuple[Server, DeviceInfo, Iterator[ServerEvent]]:
+    """Where a device is going to be served, which one it is, and what happens then, for ever.
+
+    Nothing is served before the events are asked for. Raises UsageError, and LibraryError then too.
+    """
+    server = free_endpoint(host, port)
+    chosen = devices(backends).devices
+    if len(chosen) != 1 or is_server(chosen[0].name):
+        listed = ", ".join(device.name for device in chosen) or "none"
+        raise UsageError(f"serve takes one device of this machine; {' '.join(backends)} means {listed}")
+    return server, chosen[0], serve_device(PoolOptions(workers=1), server, chosen[0].name, threads)
 
 
 def graphs(cases: Sequence[Case], *, backward: bool = False) -> Iterator[Result]:

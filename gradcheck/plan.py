@@ -8,6 +8,7 @@ from gradcheck.model.errors import UsageError
 from gradcheck.model.job import NUMPY, Job, Settings
 from gradcheck.model.place import Place
 from gradcheck.model.run import DeviceInfo
+from gradcheck.model.server import Server, is_server, parse_server
 
 
 def plan(
@@ -51,15 +52,22 @@ def check_reference(wanted: str, devices: Sequence[DeviceInfo]) -> None:
         raise UsageError(f"no reference {wanted}; there are {', '.join(known)}")
 
 
+def servers_of(words: Iterable[str]) -> tuple[Server, ...]:
+    """The RPC servers among words that name devices, each once. Raises UsageError for one that is no address."""
+    return tuple(dict.fromkeys(parse_server(word) for word in words if is_server(word)))
+
+
 def choose_targets(wanted: Sequence[str], devices: Sequence[DeviceInfo]) -> list[DeviceInfo]:
     """The devices that `-b` means: each word matches a device name, a registry or a type, without case.
 
+    devices: those of this machine's ggml and those of the servers that are named
     Without `-b`: every device. Raises UsageError, with the list of devices, for a word that matches none.
     """
     if not wanted:
         return list(devices)
     found: dict[str, DeviceInfo] = {}
-    for word in wanted:
+    for given in wanted:
+        word = str(parse_server(given)) if is_server(given) else given
         matches = [d for d in devices if word.lower() in (d.name.lower(), d.registry.lower(), d.type.lower())]
         if not matches:
             listed = "; ".join(f"{d.name} ({d.registry}, {d.type})" for d in devices)

@@ -68,10 +68,11 @@ class Builder:
     def __init__(self) -> None:
         self._thread: _Thread | None = None
 
-    def run(self, task: Callable[[], T]) -> T:
+    def run(self, task: Callable[[], T], patience_s: float | None = None) -> T:
         """The value of `task()`, which runs on the builder thread; its exceptions come through.
 
-        Raises Abort where ggml aborted. The thread and what it held are then given up.
+        Raises Abort where ggml aborted, and TimeoutError where the task takes longer than `patience_s`. The thread
+        and what it held are then given up.
         """
         thread = self._thread
         if thread is None or thread.pid != os.getpid():
@@ -79,7 +80,11 @@ class Builder:
         mark = _stderr_size()
         thread.tasks.put(task)
         try:
-            kind, value = thread.endings.get()
+            kind, value = thread.endings.get(timeout=patience_s)
+        except queue.Empty:
+            thread.tasks.put(None)
+            self._thread = None
+            raise TimeoutError(f"no end within {patience_s} s") from None
         except BaseException:  # Ctrl-C: its late answer must not be taken for the next one's
             thread.tasks.put(None)
             self._thread = None

@@ -1,7 +1,8 @@
 """The devices of ggml, and what they open."""
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,25 +12,32 @@ from gradcheck.bindings.backward import build_backward
 from gradcheck.bindings.batch import Batch
 from gradcheck.bindings.describe import describe
 from gradcheck.bindings.graph import Build, build, build_copies
-from gradcheck.bindings.library import Library, library_info, load
+from gradcheck.bindings.library import Library, load
+from gradcheck.bindings.library import library_info as local_info
 from gradcheck.bindings.program import Program
+from gradcheck.bindings.rpc import connect, server_info
 from gradcheck.bindings.tensor import Tensor
 from gradcheck.model.case import Case
 from gradcheck.model.errors import LibraryError, OutOfMemory, Unsupported, UsageError
 from gradcheck.model.graph import Description
+from gradcheck.model.run import LibraryInfo
+from gradcheck.model.server import Server, is_server, parse_server
 
 #: They compute nothing, so no device can refuse them.
 _NO_WORK = frozenset({"NONE"})
 
 
 class Device:
-    """A device with its backend (its queue of work), which lives until `close`."""
+    """A device with its backend (its queue of work), which lives until `close`.
 
-    def __init__(self, library: Library, handle: Any, threads: int) -> None:
+    name: what the device is called here, where that is not ggml's own name for it
+    """
+
+    def __init__(self, library: Library, handle: Any, threads: int, name: str = "") -> None:
         ggml = library.ggml
         self.library = library
         self.handle = handle
-        self._name: str = ggml.ggml_backend_dev_name(handle).decode()
+        self._name: str = name or ggml.ggml_backend_dev_name(handle).decode()
         self.backend = ggml.ggml_backend_dev_init(handle, None)
         if not self.backend:
             raise LibraryError(f"ggml cannot start the device {self._name}")
@@ -37,7 +45,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The name that ggml gives the device."""
+        """The name of the device, as -b takes it."""
         return self._name
 
     def open(self, case: Case, *, backward: bool = False) -> Program:
@@ -109,8 +117,14 @@ class Device:
 
 
 def open_device(name: str, threads: int = 1, library: Library | None = None) -> Device:
-    """The device that ggml calls `name` (in any case). Raises UsageError with the nearest name."""
+    """The device that ggml calls `name` (in any case), or that an RPC server has.
+
+    Raises UsageError with the nearest name, LibraryError where the server does not answer.
+    """
     library = library or load()
+    if is_server(name):
+        server = parse_server(name)
+        return Device(library, connect(library, server), threads, name=str(server))
     handles = {library.ggml.ggml_backend_dev_name(d).decode(): d for d in library.devices()}
     for known, handle in handles.items():
         if known.lower() == name.lower():
@@ -118,6 +132,12 @@ def open_device(name: str, threads: int = 1, library: Library | None = None) -> 
     near = get_close_matches(name, handles, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise UsageError(f"this ggml has no device {name}{hint} (it has {', '.join(handles)})")
+
+
+def library_info(servers: Sequence[Server] = ()) -> LibraryInfo:
+    """The loaded ggml with its devices and those of RPC servers. Raises LibraryError where one does not answer."""
+    info = local_info()
+    return replace(info, devices=(*info.devices, *map(server_info, servers)))
 
 
 def _set_threads(ggml: Any, handle: Any, backend: Any, threads: int) -> None:

@@ -76,7 +76,7 @@ def library_info(library: Library | None = None) -> LibraryInfo:
         ggml_commit=_text(ggml.ggml_commit()),
         ggml_python_version=_package_version(),
         path=os.path.realpath(_path(ggml)),
-        devices=tuple(_device_info(ggml, device) for device in library.devices()),
+        devices=tuple(device_info(ggml, device) for device in library.devices()),
     )
 
 
@@ -114,11 +114,12 @@ class _Log:
             os.write(2, text or b"")
 
 
-def _device_info(ggml: Any, device: Any) -> DeviceInfo:
+def device_info(ggml: Any, device: Any, name: str = "") -> DeviceInfo:
+    """What ggml says of a device, under a name of our own if one is given."""
     free, total = device_memory(ggml, device)
     registry = ggml.ggml_backend_dev_backend_reg(device)
     return DeviceInfo(
-        name=_text(ggml.ggml_backend_dev_name(device)),
+        name=name or _text(ggml.ggml_backend_dev_name(device)),
         description=_text(ggml.ggml_backend_dev_description(device)).strip(),
         registry=_text(ggml.ggml_backend_reg_name(registry)) if registry else "",
         type=_device_type(ggml, ggml.ggml_backend_dev_type(device)),

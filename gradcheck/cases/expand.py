@@ -1,5 +1,6 @@
 """Families to cases: every combination of the variables that passes `where`, fully evaluated."""
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -89,7 +90,9 @@ def _case(family: Family, override: Override, scope: Scope, full: Scope) -> Case
         flops=family.flops,
         bytes=family.bytes,
         place=family.place,
-        limits=tuple({**dict(family.limits), **dict(override.limits)}.items()),
+        limits=tuple(
+            _limit(name, node, full) for name, node in {**dict(family.limits), **dict(override.limits)}.items()
+        ),
         step=_step(override.step or family.step, full),
         gradient=family.gradient,
         skip=override.skip,
@@ -108,6 +111,13 @@ def _name(family: Family, variables: tuple[tuple[str, Value], ...], full: Scope)
 
 def _known(spec: KnownSpec) -> KnownFailure:
     return KnownFailure(spec.mode, spec.status, spec.reason, spec.ggml, spec.target)
+
+
+def _limit(name: str, node: Node, scope: Scope) -> tuple[str, float]:
+    value = _value(node, scope)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise node.fail(f"the limit {name} must be a number that is not negative, not {value!r}")
+    return name, float(value)
 
 
 def _step(node: Node | None, scope: Scope) -> float | None:
@@ -161,7 +171,14 @@ def _shape(spec: InputSpec, scope: Scope) -> Shape:
     return padded[0], padded[1], padded[2], padded[3]
 
 
+@functools.cache
+def _plain_init(kind: str) -> Init:
+    return Init(kind, tuple(INIT_KINDS[kind].items()))
+
+
 def _init(spec: InitSpec, scope: Scope, place: Place) -> Init:
+    if not spec.args:
+        return _plain_init(spec.kind)
     given = {name: _value(node, scope) for name, node in spec.args}
     args = {name: given.get(name, default) for name, default in INIT_KINDS[spec.kind].items()}
     for name, value in args.items():

@@ -23,6 +23,10 @@ _INPUT_KEYS = ("type", "ne", "init", "param", "if", "written")
 _KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml", "target")
 
 
+#: Bounds by metric; they may be expressions.
+Limits = tuple[tuple[str, Node], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class InitSpec:
     """An init whose arguments may still be expressions."""
@@ -64,7 +68,7 @@ class Override:
 
     where: Expression | None = None
     skip: str = ""
-    limits: tuple[tuple[str, float], ...] = ()
+    limits: Limits = ()
     step: Node | None = None
     inits: tuple[tuple[str, InitSpec], ...] = ()
 
@@ -83,7 +87,7 @@ class Family:
     graph: str
     flops: str
     bytes: str
-    limits: tuple[tuple[str, float], ...]
+    limits: Limits
     step: Node | None
     gradient: str
     modes: tuple[str, ...]
@@ -260,15 +264,13 @@ def _override(node: Node, inputs: tuple[InputSpec, ...]) -> Override:
     return Override(expression_of(get("where")), skip, _limits(get("limits")), get("step"), tuple(inits))
 
 
-def _limits(node: Node | None) -> tuple[tuple[str, float], ...]:
+def _limits(node: Node | None) -> Limits:
     known = sorted({name for limits in DEFAULT_LIMITS.values() for name in limits})
     limits = []
     for name, entry in items_of(node, "`limits`") if node else ():
         if name not in known:
             raise entry.fail(f"unknown limit {name}{nearest(name, known)}; there are {', '.join(known)}")
-        if isinstance(entry.value, bool) or not isinstance(entry.value, int | float) or not entry.value >= 0:
-            raise entry.fail(f"the limit {name} must be a number that is not negative, not {entry.value!r}")
-        limits.append((name, float(entry.value)))
+        limits.append((name, entry))
     return tuple(limits)
 
 

@@ -28,9 +28,15 @@ class Selection:
     files: tuple[str, ...] = ()
 
 
-def load_families(files: tuple[str, ...] = ()) -> list[Family]:
-    """The families of the given files, or the shipped ones. Raises CaseFileError and UsageError."""
+def load_families(files: tuple[str, ...] = (), ops: tuple[str, ...] | None = None) -> list[Family]:
+    """The families of the given files, or the shipped ones. Raises CaseFileError and UsageError.
+
+    ops: shipped files that name none of these are not read, which is most of the time of a run of one op
+    """
     paths = given_files(files) if files else shipped_files()
+    if ops is not None and not files:
+        words = re.compile("|".join(rf"\b{re.escape(op)}\b" for op in ops), re.IGNORECASE)
+        paths = [(path, shown) for path, shown in paths if words.search(path.read_text("utf-8"))]
     return [
         family
         for path, shown in paths
@@ -41,11 +47,12 @@ def load_families(files: tuple[str, ...] = ()) -> list[Family]:
 
 def select(selection: Selection, mode: str) -> list[Case]:
     """The cases of `mode` that a selection names. Raises UsageError where a part of it names nothing."""
-    families = load_families(selection.files)
     wanted = [_Term(text) for text in selection.ops]
+    named = tuple(term.op for term in wanted) if wanted and not any(term.is_glob for term in wanted) else None
+    families = load_families(selection.files, named)
     for term in wanted:
         if not any(term.takes_op(family.op) for family in families):
-            raise UsageError(_unknown_op(term.text, {family.op for family in families}))
+            raise UsageError(_unknown_op(term.text, {family.op for family in load_families(selection.files)}))
     if wanted:
         families = [family for family in families if any(term.takes_op(family.op) for term in wanted)]
     cases = expand(families, mode)
@@ -63,10 +70,11 @@ class _Term:
     def __init__(self, text: str) -> None:
         self.text = text
         self.is_id = text.endswith(")") and "(" in text
-        self._op = text.split("(", 1)[0] if self.is_id else text
+        self.op = text.split("(", 1)[0] if self.is_id else text
+        self.is_glob = not self.is_id and any(sign in text for sign in "*?[")
 
     def takes_op(self, op: str) -> bool:
-        return op == self._op if self.is_id else fnmatchcase(op.upper(), self._op.upper())
+        return op == self.op if self.is_id else fnmatchcase(op.upper(), self.op.upper())
 
     def takes(self, case: Case) -> bool:
         return case.id == self.text if self.is_id else self.takes_op(case.op)

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from gradcheck.cli import options as given
 from gradcheck.cli.graph import aligned
 from gradcheck.cli.stdout import write_stdout
 from gradcheck.model import codec
@@ -13,6 +14,7 @@ from gradcheck.reports.wording import memory
 
 
 @click.command("devices", epilog="Example: gradcheck devices")
+@given.LISTED
 @click.option(
     "--format",
     "form",
@@ -22,11 +24,11 @@ from gradcheck.reports.wording import memory
     metavar="FORM",
     help="text or json.",
 )
-def devices_command(form: str) -> int:
+def devices_command(backends: tuple[str, ...], form: str) -> int:
     """List the devices of the loaded ggml, with its version."""
     from gradcheck import api
 
-    library = api.devices()
+    library = api.devices(backends)
     text = json.dumps(codec.encode(library), indent=1) + "\n" if form == "json" else library_text(library)
     write_stdout([text])
     return ExitCode.GOOD if library.devices else ExitCode.NOTHING

@@ -13,6 +13,7 @@ from gradcheck import __version__
 from gradcheck.cli.checks import eval_command, grad_command, perf_command, support_command
 from gradcheck.cli.devices import devices_command
 from gradcheck.cli.listing import list_command
+from gradcheck.cli.serve import serve_command
 from gradcheck.cli.show import show_command
 from gradcheck.cli.stdout import write_stdout
 from gradcheck.model.errors import GradcheckError
@@ -26,6 +27,7 @@ COMMANDS: dict[str, click.Command] = {
     "list": list_command,
     "show": show_command,
     "devices": devices_command,
+    "serve": serve_command,
 }
 
 

@@ -18,7 +18,16 @@ BACKEND = click.option(
     "backends",
     multiple=True,
     metavar="TARGET",
-    help="Check this device: a name, registry or type in any case (cpu, cuda, gpu). May be repeated.",
+    help="Check this device: a name, registry or type in any case (cpu, cuda, gpu), or the one that a server has "
+    "(rpc://HOST:PORT). May be repeated.",
+)
+LISTED = click.option(
+    "-b",
+    "--backend",
+    "backends",
+    multiple=True,
+    metavar="TARGET",
+    help="Only what this means; rpc://HOST:PORT asks a server. May be repeated.",
 )
 
 OPS = click.option(

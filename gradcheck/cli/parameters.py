@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradcheck.model.errors import UsageError
+from gradcheck.model.server import parse_endpoint
 from gradcheck.reports import FORMATS
 
 # click's parameter types are generic for a type checker, and in its newest release only.
@@ -108,3 +110,18 @@ class FormFile(_Type):
         if form not in FORMATS:
             self.fail(f"{form!r} is no form; there are {', '.join(FORMATS)}", param, ctx)
         return form, file
+
+
+class Endpoint(_Type):
+    """`HOST:PORT`: an address to listen on."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: _Param, ctx: _Context) -> tuple[str, int]:
+        """The host and the port."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return parse_endpoint(value)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)

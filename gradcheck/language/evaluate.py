@@ -128,22 +128,19 @@ def run_graph(graph: Graph, scope: Mapping[str, Any], call: Call, words: Words) 
 
 @functools.cache
 def _compiled(expression: Expression) -> Code:
-    return _compile(expression.tree)
-
-
-def _compile(node: ast.expr) -> Code:
-    """The closure of a node. What Python itself refuses is told with the text of the node."""
-    run = _RULES[type(node)](node)
-    if isinstance(node, ast.Constant | ast.Name):
-        return run
+    run = _compile(expression.tree)
 
     def guarded(scope: Scope) -> Any:
         try:
             return run(scope)
         except (TypeError, ZeroDivisionError, IndexError, OverflowError, ValueError) as error:
-            raise LanguageError(f"`{ast.unparse(node)}`: {error}") from None
+            raise LanguageError(f"`{ast.unparse(expression.tree)}`: {error}") from None
 
     return guarded
+
+
+def _compile(node: ast.expr) -> Code:
+    return _RULES[type(node)](node)
 
 
 def _constant(node: ast.Constant) -> Code:

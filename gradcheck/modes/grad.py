@@ -25,7 +25,7 @@ _F32_EPS = float(np.finfo(np.float32).eps)
 _NARROW_GRID = 2.0**-5
 _NARROW_STEP = 2.0**-4
 #: Moves in one batch, of four evaluations each: enough to hide the cost of a call, few enough to be built fast.
-_MOVES = 16
+_MOVES = 8
 #: Every evaluation reads the whole output; the evaluations of a param may read this many elements in all.
 _WORK = 2**25
 #: Moves that are made whatever the size of the output.

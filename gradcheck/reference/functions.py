@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 #: Enum words stand for themselves.
 _WORDS = (
     "TYPE_", "UNARY_OP_", "GLU_OP_", "OP_POOL_", "ROPE_TYPE_", "TRI_TYPE_", "SORT_ORDER_", "PREC_", "HINT_",
-    "SCALE_MODE_",
+    "SCALE_MODE_", "SCALE_FLAG_",
 )  # fmt: skip
 
 

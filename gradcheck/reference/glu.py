@@ -21,12 +21,14 @@ RULES: dict[str, Callable[[Array], Array]] = {
 
 
 def glu(a: Tensor, op: str, swapped: int) -> Tensor:
-    """f(x) g with [x, g] = the halves of a's rows, or [g, x] where swapped; out has half of a's ne[0]."""
-    demand(a.ne[0] % 2 == 0, f"glu: the rows of {a} have no halves")
+    """f(x) g with [x, g] = the halves of a's rows, or [g, x] where swapped; out has half of a's ne[0].
+
+    The last element of a row of odd length belongs to neither half.
+    """
     f, half = _rule(op), a.ne[0] // 2
 
     def rule(both: Array) -> Array:
-        first, second = both[..., :half], both[..., half:]
+        first, second = both[..., :half], both[..., half : 2 * half]
         return f(second) * first if swapped else f(first) * second
 
     return new(a.type, (half, *a.ne[1:]), rule, a)

@@ -25,12 +25,16 @@ def get_rows(a: Tensor, rows: Tensor) -> Tensor:
 
 
 def get_rows_back(grad: Tensor, rows: Tensor, shape: Tensor) -> Tensor:
-    """The adjoint of get_rows for matrices: row r of the result is the sum of the rows of `grad` that came from r."""
-    demand(grad.ne[0] == shape.ne[0] and grad.ne[1] == rows.ne[0], f"get_rows_back: {grad} and {rows} do not fit")
+    """The adjoint of get_rows for matrices: row r of the result is the sum of the rows of `grad` that came from r.
+
+    Rows of `grad` beyond the row numbers are not read.
+    """
+    demand(grad.ne[0] == shape.ne[0] and grad.ne[1] >= rows.ne[0], f"get_rows_back: {grad} and {rows} do not fit")
 
     def rule(g: Array, chosen: Array) -> Array:
         out = np.zeros((1, 1, shape.ne[1], shape.ne[0]))
-        np.add.at(out[0, 0], _numbers(chosen.ravel(), shape.ne[1]), g[0, 0])
+        numbers = _numbers(chosen.ravel(), shape.ne[1])
+        np.add.at(out[0, 0], numbers, g[0, 0, : numbers.size])
         return out
 
     return new("f32", (*shape.ne[:2], 1, 1), rule, grad, rows)
@@ -42,6 +46,8 @@ def set_rows(a: Tensor, b: Tensor, rows: Tensor) -> Tensor:
 
     def rule(x: Array, values: Array, chosen: Array) -> Array:
         out = np.array(x)
+        if not values.size:
+            return out
         numbers = _numbers(tiled(chosen[0], values.shape[:3]), x.shape[2])
         np.put_along_axis(out, numbers[..., None], values, axis=2)
         return out

@@ -60,21 +60,38 @@ class Crew:
         """The workers that are alive as far as is known."""
         return tuple(self._children.values())
 
+    def prepare(self) -> None:
+        """Start the template, so that it imports what workers need while there is other work. Raises LibraryError."""
+        try:
+            self._start_template()
+        except OSError as error:
+            raise _no_worker(error) from error
+
+    def _start_template(self) -> Template:
+        if self._template is None:
+            self._template = Template(self._options)
+            self._selector.register(self._template.control, selectors.EVENT_READ, None)
+        return self._template
+
     def hire(self) -> Child:
         """A new worker, ready to be sent a request. Raises LibraryError where none can be started."""
         taken = {child.slot for child in self._children.values()}
         slot = next(number for number in range(len(taken) + 1) if number not in taken)
         self._count += 1
         try:
-            if self._template is None:
-                self._template = Template(self._options)
-                self._selector.register(self._template.control, selectors.EVENT_READ, None)
+            template = self._start_template()
             child = Child(self._count, slot)
-        except OSError as error:  # no file descriptor, no process or no temporary file is left
-            raise LibraryError(f"no worker can be started ({error}); try fewer of them with -j") from error
+        except OSError as error:
+            raise _no_worker(error) from error
         self._children[child.number] = child
         self._selector.register(child.channel, selectors.EVENT_READ, child)
-        self._template.fork(child)
+        try:
+            template.fork(child)
+        except BaseException:  # it could not load ggml, and has stopped
+            self._forget(child)
+            self._selector.unregister(template.control)
+            self._template = None
+            raise
         return child
 
     def dismiss(self, child: Child) -> None:
@@ -175,3 +192,8 @@ class Crew:
         if child.channel in self._selector.get_map():
             self._selector.unregister(child.channel)
         child.close()
+
+
+def _no_worker(error: OSError) -> LibraryError:
+    """What is said where no file descriptor, no process or no temporary file is left."""
+    return LibraryError(f"no worker can be started ({error}); try fewer of them with -j")

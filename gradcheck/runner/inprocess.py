@@ -9,6 +9,7 @@ from gradcheck.model.event import Event, Finished, Started
 from gradcheck.model.job import Job
 from gradcheck.model.result import Outcome
 from gradcheck.model.run import LibraryInfo
+from gradcheck.model.server import Server
 from gradcheck.model.status import Status
 from gradcheck.runner.options import PoolOptions
 from gradcheck.runner.verdict import judge
@@ -21,9 +22,9 @@ class InProcess:
         self._options = options
         self._equipment: Any = None
 
-    def inspect(self) -> LibraryInfo:
-        """The loaded ggml and its devices. Raises LibraryError."""
-        info: LibraryInfo = self._equipped().library_info()
+    def inspect(self, servers: Sequence[Server] = ()) -> LibraryInfo:
+        """The loaded ggml, its devices and those of RPC servers. Raises LibraryError."""
+        info: LibraryInfo = self._equipped().inspect(servers)
         return info
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:

@@ -17,7 +17,8 @@ class PoolOptions:
     memory_bytes: what a worker may allocate; None: its share of what is free now (`default_memory`); 0: no limit
     isolate: False runs everything in this process, for a debugger
     modes: "module:ATTR", the mapping from a mode's name to its function (Case, Bench) -> Outcome
-    devices: "module" with open_device(name, threads) -> Device and library_info() -> LibraryInfo
+    devices: "module" with open_device(name, threads) -> Device and library_info() -> LibraryInfo;
+        where RPC servers are to be listed, library_info(servers)
     preload: "module:FUNCTION", called once before workers are forked; must not start threads or open devices
     """
 

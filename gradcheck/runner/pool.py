@@ -13,6 +13,7 @@ from gradcheck.model.event import Event, Finished, Started
 from gradcheck.model.job import Job
 from gradcheck.model.result import Outcome, Result
 from gradcheck.model.run import LibraryInfo
+from gradcheck.model.server import Server
 from gradcheck.model.status import Status
 from gradcheck.runner.child import Child, Task
 from gradcheck.runner.crew import Answered, Crew, Died, Expired, News
@@ -40,13 +41,21 @@ class Pool:
     ) -> None:
         self._crew.stop()
 
-    def inspect(self) -> LibraryInfo:
-        """The ggml that the workers load and its devices. Raises LibraryError where there is none."""
+    def prepare(self) -> None:
+        """Start to import what workers need; they are there sooner then. Raises LibraryError."""
+        if self._here is None:
+            self._crew.prepare()
+
+    def inspect(self, servers: Sequence[Server] = ()) -> LibraryInfo:
+        """The ggml that the workers load, its devices and those of RPC servers.
+
+        Raises LibraryError where there is none, or where a server does not answer.
+        """
         if self._here is not None:
-            return self._here.inspect()
+            return self._here.inspect(servers)
         child = self._crew.hire()
         child.deadline = time.monotonic() + INSPECT_TIMEOUT_S
-        child.send({"inspect": True})
+        child.send({"inspect": encode(tuple(servers))})
         while True:
             for news in self._crew.watch():
                 if news.child is child:

@@ -21,7 +21,7 @@ STOP_TIMEOUT_S = 3.0
 
 
 class Template:
-    """A running template process. Raises LibraryError where it cannot load ggml, OSError where none can be made."""
+    """A template process, which imports everything while its maker does other things. Raises OSError."""
 
     def __init__(self, options: PoolOptions) -> None:
         self._log = tempfile.TemporaryFile(prefix="gradcheck-")  # noqa: SIM115 - lives as long as the process
@@ -44,15 +44,21 @@ class Template:
             self.control.close()
             self._log.close()
             raise
-        try:
-            self._await_ready()
-        except BaseException:
-            self._process.kill()
-            self.stop()
-            raise
+        self._ready = False
 
     def fork(self, child: Child) -> None:
-        """Ask for a worker at the far end of `child`. A template that is dead is noticed by `reports`."""
+        """Ask for a worker at the far end of `child`; the first time, wait until everything is imported.
+
+        A template that is dead is noticed by `reports`. Raises LibraryError where ggml cannot be loaded.
+        """
+        if not self._ready:
+            try:
+                self._await_ready()
+            except BaseException:
+                self._process.kill()
+                self.stop()
+                raise
+            self._ready = True
         with contextlib.suppress(OSError):
             socket.send_fds(self.control, [f"{child.number}\n".encode()], child.fds())
         child.handed_over()

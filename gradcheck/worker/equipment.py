@@ -1,7 +1,7 @@
 """What a worker works with: the modes it knows and the devices it has opened."""
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from gradcheck.model.errors import GradcheckError, LibraryError
 from gradcheck.model.job import NUMPY
 from gradcheck.model.result import Outcome
 from gradcheck.model.run import LibraryInfo
+from gradcheck.model.server import Server
 from gradcheck.modes.bench import Bench, Device
 
 Mode = Callable[[Case, Bench], Outcome]
@@ -17,11 +18,11 @@ Mode = Callable[[Case, Bench], Outcome]
 
 @dataclass(frozen=True)
 class Equipment:
-    """The modes by name, and ggml's side of a worker: `open_device(name, threads)` and `library_info()`."""
+    """The modes by name, and ggml's side of a worker: `open_device(name, threads)` and `library_info(...)`."""
 
     modes: Mapping[str, Mode]
     open_device: Callable[[str, int], Device]
-    library_info: Callable[[], LibraryInfo]
+    library_info: Callable[..., LibraryInfo]
     _devices: dict[tuple[str, int], Device] = field(default_factory=dict)
 
     def device(self, name: str, threads: int) -> Device:
@@ -29,6 +30,10 @@ class Equipment:
         if (name, threads) not in self._devices:
             self._devices[name, threads] = self._reference() if name == NUMPY else self.open_device(name, threads)
         return self._devices[name, threads]
+
+    def inspect(self, servers: Sequence[Server] = ()) -> LibraryInfo:
+        """The loaded ggml, its devices and those of RPC servers. Raises LibraryError."""
+        return self.library_info(servers) if servers else self.library_info()
 
     @staticmethod
     def _reference() -> Device:

@@ -11,6 +11,7 @@ from typing import Any
 from gradcheck.model.codec import decode, encode
 from gradcheck.model.errors import GradcheckError
 from gradcheck.model.job import Job
+from gradcheck.model.server import Server
 from gradcheck.worker.equipment import Equipment
 from gradcheck.worker.perform import outcome_of, perform
 
@@ -25,13 +26,21 @@ def serve(channel: socket.socket, equipment: Equipment) -> int:
         for line in requests:
             os.ftruncate(2, 0)
             request = json.loads(line)
-            reply = _library(equipment) if "inspect" in request else _job(request["job"], equipment)
+            reply = _reply(request, equipment, channel)
             sys.stdout.flush()
             if os.getpid() != me:
                 # A process that the mode forked has come back out of it: it must not answer as well.
                 return 1
-            channel.sendall(json.dumps(reply, separators=(",", ":")).encode() + b"\n")
+            _send(channel, reply)
     return 0
+
+
+def _reply(request: dict[str, Any], equipment: Equipment, channel: socket.socket) -> dict[str, Any]:
+    if "inspect" in request:
+        return _library(equipment, decode(tuple[Server, ...], request["inspect"]))
+    if "serve" in request:
+        return _rpc(request["serve"], channel)
+    return _job(request["job"], equipment)
 
 
 def _job(data: dict[str, Any], equipment: Equipment) -> dict[str, Any]:
@@ -45,9 +54,24 @@ def _job(data: dict[str, Any], equipment: Equipment) -> dict[str, Any]:
     return {"index": data["index"], "elapsed_s": elapsed_s, "outcome": encoded}
 
 
-def _library(equipment: Equipment) -> dict[str, Any]:
+def _rpc(order: dict[str, Any], channel: socket.socket) -> dict[str, Any]:
+    """Serve a device over ggml's RPC, and say so; the answer is why that has failed."""
+    from gradcheck.bindings.rpc import start_server  # only a server needs it
+
+    server = decode(Server, order["server"])
     try:
-        return {"library": encode(equipment.library_info())}
+        start_server(server, order["device"], order["threads"], lambda: _send(channel, {"listening": str(server)}))
+    except GradcheckError as error:
+        return {"error": str(error)}
+
+
+def _send(channel: socket.socket, message: dict[str, Any]) -> None:
+    channel.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+
+def _library(equipment: Equipment, servers: tuple[Server, ...]) -> dict[str, Any]:
+    try:
+        return {"library": encode(equipment.inspect(servers))}
     except GradcheckError as error:
         return {"error": str(error)}
     except (ImportError, OSError, AttributeError, RuntimeError, ValueError) as error:

@@ -74,7 +74,7 @@ class FakeApi:
             outcome = Outcome(Status.PASS, tensors=BACKWARD if backward else ROWS, out=1)
             yield Result(index, "graph", case.op, case.id, "CPU", PLACE, Status.PASS, outcome, 0.0)
 
-    def devices(self) -> LibraryInfo:
+    def devices(self, _backends: tuple[str, ...]) -> LibraryInfo:
         return LIBRARY
 
     @staticmethod

@@ -150,7 +150,7 @@ GOOD = "op: X\ninputs: {a: [4]}\ngraph: out = x(a)\n"
         (GOOD + "vars: {n: {a: 1}}\n", 4, "not a mapping"),
         (GOOD + "vars: {'n, m': [1]}\n", 4, "list of 2 values"),
         (GOOD + "vars: {n: 1}\nsweeps: [{k: 1}]\n", 5, "does not have"),
-        (GOOD + "limits: {maa: x}\n", 4, "must be a number"),
+        (GOOD + "limits: {maa: x}\n", 4, "unknown name `x`"),
         (GOOD + "limits: {maa: -1}\n", 4, "not negative"),
         (GOOD + "limits: {mma: 1}\n", 4, "did you mean maa"),
         (GOOD + "gradient: none\n", 4, "zero or nonzero"),

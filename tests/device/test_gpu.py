@@ -1,0 +1,27 @@
+"""Devices whose memory is not ours: values, gradients, and what is written where nothing may write."""
+
+import pytest
+
+from tests.device.serving import record
+
+OPS = "ADD,MUL,SILU,SOFT_MAX,RMS_NORM,ROPE,GET_ROWS,CONT"
+#: Of what a backend takes, these must be right; more ops are the business of a run by hand.
+SMALL = ("--max-elements", "200")
+
+
+@pytest.mark.parametrize("backend", [pytest.param(b, marks=getattr(pytest.mark, b)) for b in ("vulkan", "cuda")])
+def test_eval(backend: str) -> None:
+    found = record("eval", "-b", backend, "-o", OPS, "-p", "^(?!.*f16)", timeout_s=600)
+    check(found["results"])
+
+
+@pytest.mark.parametrize("backend", [pytest.param(b, marks=getattr(pytest.mark, b)) for b in ("vulkan", "cuda")])
+def test_grad(backend: str) -> None:
+    found = record("grad", "-b", backend, "-o", "SILU,MUL,SOFT_MAX", *SMALL, timeout_s=600)
+    check(found["results"])
+
+
+def check(results: list[dict[str, object]]) -> None:
+    ended = {str(result["status"]) for result in results}
+    assert "PASS" in ended
+    assert ended <= {"PASS", "UNSUPPORTED", "SKIP", "XFAIL"}
