@@ -35,10 +35,8 @@ def check_answers(servers: Iterable[Server]) -> None:
     for server in servers:
         try:
             socket.create_connection((server.host, server.port), CONNECT_S).close()
-        except OSError as error:
-            raise LibraryError(
-                f"the RPC server {server.endpoint} does not answer ({error.strerror or error})"
-            ) from error
+        except (OSError, UnicodeError) as error:
+            raise LibraryError(f"the RPC server {server.endpoint} does not answer ({_why(error)})") from error
 
 
 def free_endpoint(host: str, port: int) -> Server:
@@ -51,8 +49,8 @@ def free_endpoint(host: str, port: int) -> Server:
             probe.bind((address, port))
             probe.listen(1)
             return Server(address, probe.getsockname()[1])
-    except OSError as error:
-        raise UsageError(f"cannot serve on {host}:{port}: {error.strerror or error}") from error
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"cannot serve on {host}:{port}: {_why(error)}") from error
 
 
 def serve(options: PoolOptions, server: Server, device: str, threads: int) -> Iterator[ServerEvent]:
@@ -83,3 +81,8 @@ def _check(line: bytes) -> None:
     error = json.loads(line).get("error")
     if error:
         raise LibraryError(error)
+
+
+def _why(error: OSError | UnicodeError) -> str:
+    """What is wrong with an address; a host with an empty label is a UnicodeError."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -62,3 +62,5 @@ def test_a_free_port_and_one_where_nobody_listens() -> None:
         check_answers([server])
         with pytest.raises(UsageError, match=r"cannot serve on 127.0.0.1:\d+: Address already in use"):
             free_endpoint(server.host, server.port)
+    with pytest.raises(LibraryError, match=r"the RPC server a..b:1 does not answer"):
+        check_answers([Server("a..b", 1)])
