@@ -101,7 +101,8 @@ def _demand_gradients(library: Library, nodes: list[Tensor], out: Tensor) -> Non
     sources = {node.address: [source and address(source) for source in node.sources] for node in nodes}
     for node in nodes:
         passed = (s for i, s in enumerate(sources[node.address]) if (node.op, i) not in _NO_GRADIENT)
-        if any(source in needing for source in passed):
+        # No whole number is differentiated: what an index was computed from ends there.
+        if node.type != "i32" and any(source in needing for source in passed):
             needing.add(node.address)
     given = set() if (out.op, 0) in _NO_GRADIENT else {out.address}
     for node in reversed(nodes):

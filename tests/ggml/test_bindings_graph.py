@@ -120,6 +120,17 @@ def test_an_assert_while_building_backward_is_told_apart(cpu: Device) -> None:
     assert isinstance(caught.value, Aborted)
 
 
+def test_an_index_computed_from_a_param_needs_no_gradient(cpu: Device) -> None:
+    case = make_case("out = get_rows(reshape_2d(a, 1, 6), argsort_top_k(a, 3))", a=(6, 1, 1, 1))
+    program = cpu.open(case, backward=True)
+    program.load({"a": np.array([[[[3.0, 1.0, 6.0, 2.0, 5.0, 4.0]]]])})
+    program.forward()
+    gradient = program.backward(np.ones((1, 1, 3, 1)))["a"]
+    assert gradient is not None
+    assert gradient.ravel().tolist() == [0, 0, 1, 0, 1, 1]
+    program.free()
+
+
 def test_a_case_without_a_path_to_a_param(cpu: Device) -> None:
     with pytest.raises(Unsupported, match="no input that is differentiated"):
         cpu.open(make_case("out = silu(a)", a=Typed("f32", (5, 1, 1, 1), False)), backward=True)
