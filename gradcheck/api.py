@@ -128,10 +128,15 @@ def serve(
 def graphs(cases: Sequence[Case], *, backward: bool = False) -> Iterator[Result]:
     """The graph of each case, in order; a result whose status is not PASS says why there is none."""
     mode = "backward_graph" if backward else "graph"
-    with Pool(PoolOptions(workers=1)) as pool:
+    early: dict[int, Result] = {}
+    following = 0
+    with Pool(PoolOptions(workers=min(len(cases), os.cpu_count() or 1) or 1)) as pool:
         for event in pool.run(plan_graphs(cases, "CPU", mode)):
             if isinstance(event, Finished):
-                yield event.result
+                early[event.result.index] = event.result
+            while following in early:
+                yield early.pop(following)
+                following += 1
 
 
 def _preflight(pool: Pool, cases: Sequence[Case], target: str) -> None:
