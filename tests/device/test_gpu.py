@@ -4,20 +4,20 @@ import pytest
 
 from tests.device.serving import record
 
-OPS = "ADD,MUL,SILU,SOFT_MAX,RMS_NORM,ROPE,GET_ROWS,CONT"
-#: Of what a backend takes, these must be right; more ops are the business of a run by hand.
-SMALL = ("--max-elements", "200")
+#: Of what a backend takes, these must be right; more ops and strides are the business of a run by hand.
+EVAL = ("-o", "SQR,SILU,SOFT_MAX,RMS_NORM,CONCAT", "-p", "^(?!.*f16)")
+GRAD = ("-o", "SILU,SQR,SOFT_MAX,SUM_ROWS", "-p", "^(?!.*(f16|strided))", "--max-elements", "200")
 
 
 @pytest.mark.parametrize("backend", [pytest.param(b, marks=getattr(pytest.mark, b)) for b in ("vulkan", "cuda")])
 def test_eval(backend: str) -> None:
-    found = record("eval", "-b", backend, "-o", OPS, "-p", "^(?!.*f16)", timeout_s=600)
+    found = record("eval", "-b", backend, *EVAL, timeout_s=600)
     check(found["results"])
 
 
 @pytest.mark.parametrize("backend", [pytest.param(b, marks=getattr(pytest.mark, b)) for b in ("vulkan", "cuda")])
 def test_grad(backend: str) -> None:
-    found = record("grad", "-b", backend, "-o", "SILU,MUL,SOFT_MAX", *SMALL, timeout_s=600)
+    found = record("grad", "-b", backend, *GRAD, timeout_s=600)
     check(found["results"])
 
 
