@@ -9,12 +9,9 @@ from gradcheck.language import Expression, parse_graph
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Value
 from gradcheck.model.init import INIT_KINDS, REQUIRED
-from gradcheck.model.limits import DEFAULT_LIMITS
+from gradcheck.model.limits import DEFAULT_LIMITS, MODES
 from gradcheck.model.place import Place
 from gradcheck.model.status import Status
-
-#: The modes that a case file can speak of.
-MODES = ("grad", "eval", "perf", "support")
 
 _FAMILY_KEYS = ("op", "doc", "vars", "sweeps", "where", "let", "id", "inputs", "graph", "flops", "bytes", "limits",
                 "step", "gradient", "modes", "known", *MODES)  # fmt: skip

@@ -16,20 +16,11 @@ from gradcheck.reports.exit_code import ExitCode
 if TYPE_CHECKING:
     from gradcheck.model.result import Result
 
-MODES = ("grad", "eval", "perf", "support")
-
 
 @click.command("list", epilog="Example: gradcheck list -o 'MUL*' -p type=f16")
 @given.options(
     *given.SELECTION,
-    click.option(
-        "--mode",
-        type=click.Choice(MODES),
-        default="grad",
-        show_default=True,
-        metavar="MODE",
-        help=f"The cases of this mode: {', '.join(MODES)}.",
-    ),
+    given.mode("The cases of this mode"),
     click.option("--ops", "by_op", is_flag=True, help="Only the ops and how many cases each has."),
     click.option("--graph", is_flag=True, help="Every case with the tensors of its forward graph."),
     click.option(

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from gradcheck.cli.parameters import FormFile, Limit, OpList, Pattern, Size
+from gradcheck.model.limits import MODES
 from gradcheck.reports import FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -111,6 +112,18 @@ def threads(default: int | Callable[[], int], words: str) -> Option:
 
 THREADS = threads(1, "1")
 ALL_THREADS = threads(lambda: os.cpu_count() or 1, "one per processor")
+
+
+def mode(what: str) -> Option:
+    """The --mode of a command that shows cases; `what` says what they are."""
+    return click.option(
+        "--mode",
+        type=click.Choice(MODES),
+        default="grad",
+        show_default=True,
+        metavar="MODE",
+        help=f"{what}: {', '.join(MODES)}.",
+    )
 
 
 REFERENCE = click.option(

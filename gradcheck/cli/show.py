@@ -6,7 +6,6 @@ import click
 
 from gradcheck.cli import options as given
 from gradcheck.cli.graph import aligned, graph_lines, shape
-from gradcheck.cli.listing import MODES
 from gradcheck.cli.parameters import split_ops
 from gradcheck.cli.stdout import write_stdout
 from gradcheck.model.case import Case, Init, Input, Value
@@ -18,14 +17,7 @@ from gradcheck.model.result import Outcome
 @click.argument("case_id", metavar="CASE")
 @given.options(
     given.CASE_FILES,
-    click.option(
-        "--mode",
-        type=click.Choice(MODES),
-        default="grad",
-        show_default=True,
-        metavar="MODE",
-        help=f"The case as this mode takes it: {', '.join(MODES)}.",
-    ),
+    given.mode("The case as this mode takes it"),
 )
 def show_command(case_id: str, files: tuple[str, ...], mode: str) -> int:
     """Show a case: its inputs, its forward and its backward graph."""

@@ -22,6 +22,9 @@ DEFAULT_LIMITS: dict[str, dict[str, float]] = {
     "support": {},
 }
 
+#: The modes that a user can ask for, and that a case file can speak of.
+MODES = tuple(DEFAULT_LIMITS)
+
 
 def limits_for(mode: str, case: Case, settings: Settings) -> Mapping[str, float]:
     """The limits that hold for a case: defaults, then the case's, then the command line's."""

@@ -12,6 +12,7 @@ from gradcheck.model.limits import limits_for
 from gradcheck.model.result import Evidence, Metric, Outcome
 from gradcheck.model.status import Status
 from gradcheck.modes.bench import Array, Bench, Device
+from gradcheck.modes.conduct import misbehaviour
 from gradcheck.numerics.elements import unravel_ne
 from gradcheck.numerics.forward_metrics import element_error, mismatched_specials, nmse
 from gradcheck.numerics.gradient_metrics import asymmetry
@@ -38,8 +39,8 @@ def run(case: Case, bench: Bench) -> Outcome:
         status=Status.FAIL if reasons else Status.PASS,
         reason="; ".join(reasons),
         metrics=(
-            Metric("nmse", _largest([one.nmse for one in compared]), limits["nmse"]),
-            Metric("element", _largest([one.worst for one in compared]), _element_limit(limits)),
+            Metric("nmse", float(np.max([one.nmse for one in compared])), limits["nmse"]),
+            Metric("element", float(np.max([one.worst for one in compared])), _element_limit(limits)),
         ),
         evidence=tuple(evidence for one in compared for evidence in one.evidence())[:_SHOWN],
         counts=(("elements", elements), ("judged", elements)),
@@ -69,9 +70,7 @@ def _compute(device: Device, case: Case, bench: Bench, times: int) -> _Computed:
         if settings.backward:
             v = sample_cotangent(settings.cotangent, out.shape, generator(settings.seed, case.id, "cotangent"))
             tensors |= {f"grad({name})": g for name, g in program.backward(v).items() if g is not None}
-        faults += [f"something wrote behind the end of {name}" for name in program.overwrites()]
-        faults += [f"the input {name} was changed" for name in program.changed_inputs()]
-        return _Computed(tensors, tuple(faults))
+        return _Computed(tensors, (*faults, *misbehaviour(program)))
     finally:
         program.free()
 
@@ -134,7 +133,3 @@ def _compare(name: str, got: Array, want: Array) -> _Compared:
 
 def _element_limit(limits: Mapping[str, float]) -> float:
     return limits["element"] or _ELEMENT_SHARE * math.sqrt(limits["nmse"])
-
-
-def _largest(values: list[float]) -> float:
-    return math.nan if any(math.isnan(value) for value in values) else max(values, default=0.0)

@@ -13,6 +13,7 @@ from gradcheck.model.limits import limits_for
 from gradcheck.model.result import Outcome
 from gradcheck.model.status import Status
 from gradcheck.modes.bench import Array, Batch, Bench, Program
+from gradcheck.modes.conduct import misbehaviour
 from gradcheck.modes.grad_verdict import ParamGradient, judge
 from gradcheck.numerics.differences import LADDER, Derivative, Output, confirm, differentiate, typical_step
 from gradcheck.numerics.gradient_metrics import compare
@@ -50,7 +51,7 @@ def run(case: Case, bench: Bench) -> Outcome:
         y = program.forward()
         v = sample_cotangent(settings.cotangent, y.shape, generator(settings.seed, case.id, "cotangent"))
         gradients = program.backward(v)
-        if faults := _misbehaviour(program):
+        if faults := misbehaviour(program):
             # Many copies side by side would only spoil each other, and the worker.
             return Outcome(Status.FAIL, "; ".join(faults))
         batch = bench.target.batch(case, values, 4 * _moves(case, y.size))
@@ -62,14 +63,6 @@ def run(case: Case, bench: Bench) -> Outcome:
     finally:
         program.free()
     return judge(params, limits_for("grad", case, settings), zero=case.gradient == "zero")
-
-
-def _misbehaviour(program: Program) -> list[str]:
-    """What computing must not do, whatever comes out."""
-    return [
-        *(f"something wrote behind the end of {name}" for name in program.overwrites()),
-        *(f"the input {name} was changed" for name in program.changed_inputs()),
-    ]
 
 
 def _inputs(case: Case, program: Program, seed: int) -> dict[str, Array]:

@@ -67,12 +67,13 @@ def judge(params: Sequence[ParamGradient], limits: Mapping[str, float], *, zero:
 
 def _metrics(params: Sequence[ParamGradient], limits: Mapping[str, float]) -> tuple[Metric, ...]:
     judged = [param.judged for param in params]
+    # NumPy's extrema keep a NaN, which Python's can lose.
     return (
         Metric("maa", mean_asymmetry(judged), limits["maa"]),
-        Metric("element", max((_worst_excess(j) for j in judged), default=0.0), limits["element"]),
-        Metric("rel_l2", _largest([_l2_beyond(j) for j in judged]), limits["rel_l2"]),
+        Metric("element", float(np.max([_worst_excess(j) for j in judged])), limits["element"]),
+        Metric("rel_l2", float(np.max([_l2_beyond(j) for j in judged])), limits["rel_l2"]),
         Metric("kinks", _share(sum(int(j.kink.sum()) for j in judged), judged), limits["kinks"]),
-        Metric("cosine", _least([cosine(j) for j in judged])),
+        Metric("cosine", float(np.min([cosine(j) for j in judged]))),
     )
 
 
@@ -85,15 +86,6 @@ def _l2_beyond(judged: Judged) -> float:
     # Not max(): it would lose a NaN.
     error = relative_l2(judged) - relative_uncertainty(judged)
     return 0.0 if error < 0 else error
-
-
-def _largest(values: list[float]) -> float:
-    """The maximum, NaN if any is NaN: Python's max would lose it."""
-    return math.nan if any(math.isnan(value) for value in values) else max(values, default=0.0)
-
-
-def _least(values: list[float]) -> float:
-    return math.nan if any(math.isnan(value) for value in values) else min(values, default=math.nan)
 
 
 def _share(count: int, judged: list[Judged]) -> float:
