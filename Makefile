@@ -5,19 +5,19 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 GGML    = ggml-python==$(shell sed -n 's/.*"ggml-python==\(.*\)",/\1/p' pyproject.toml)
-# Backends of `make backends`; CMAKE_EXTRA takes what a machine needs besides, as in -DVulkan_INCLUDE_DIR=...
+# Backends of `make backends`; CMAKE_EXTRA takes what a machine needs besides, as in -DGGML_CUDA=ON.
 WITH_VULKAN ?=
 CMAKE_EXTRA ?=
 FLAVOUR = -DGGML_RPC=ON -DGGML_BLAS=ON -DGGML_BLAS_VENDOR=OpenBLAS $(if $(WITH_VULKAN),-DGGML_VULKAN=ON) $(CMAKE_EXTRA)
 PACKAGES = libopenblas-dev pkg-config $(if $(WITH_VULKAN),libvulkan-dev glslc spirv-headers)
 PICTURE := ADD,MUL,ADD1,SILU,SWIGLU,SOFT_MAX,RMS_NORM,ROPE,GET_ROWS,CROSS*,SUM_ROWS,POOL_2D
 
-.PHONY: help setup grad eval perf lint type test faults bench picture backends clean
+.PHONY: help setup grad eval perf lint type test faults bench bench-perf picture backends clean
 
 help:
 	@echo "make grad     set up if needed, then check every gradient on the CPU   (ARGS='-o ROPE' to narrow)"
 	@echo "make test     set up if needed, then run the tests"
-	@echo "make lint     ruff;   make type   mypy;   make bench   side by side with the C++ tool"
+	@echo "make lint     ruff;   make type   mypy;   make bench, bench-perf   side by side with the C++ tool"
 	@echo "make backends compile ggml again, with RPC and BLAS   (WITH_VULKAN=1: and Vulkan)"
 	@echo "make picture  the README's picture from a real run;   make clean   remove what was set up"
 
@@ -60,13 +60,17 @@ faults: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/against_cpp.py $(ARGS)
 
+bench-perf: $(READY)
+	$(BIN)/python benchmarks/perf_against_cpp.py $(ARGS)
+
 # Where the names of Debian's packages mean nothing, CMake says what is missing.
 backends: $(READY)
 	@command -v dpkg-query >/dev/null || exit 0; missing=; for package in $(PACKAGES); do \
 	  dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q ' installed$$' || missing="$$missing $$package"; done; \
 	  test -z "$$missing" || { echo "these are needed first: apt-get install$$missing" >&2; exit 1; }
 	@echo "compiling ggml with $(FLAVOUR): minutes (log: $(VENV)/backends.log)"
-	@CMAKE_ARGS="$(FLAVOUR)" $(BIN)/python -m pip install --no-cache-dir --force-reinstall --no-deps \
+	@headers=$(if $(WITH_VULKAN),$$(.ci/vulkan-headers $(VENV)/vulkan)) || exit 1; \
+	  CMAKE_ARGS="$(FLAVOUR) $$headers" $(BIN)/python -m pip install --no-cache-dir --force-reinstall --no-deps \
 	  --no-binary ggml-python $(GGML) >$(VENV)/backends.log 2>&1 || { grep -i 'error' $(VENV)/backends.log | tail -n 20 >&2; \
 	  echo "the build failed, see above and $(VENV)/backends.log; the old one is still in place" >&2; exit 1; }
 	@$(BIN)/gradcheck devices

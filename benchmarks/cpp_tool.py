@@ -1,6 +1,6 @@
-"""ggml's C++ tool test-backend-ops: building it from the ggml-python sdist, and reading the log of its grad mode.
+"""ggml's C++ tool test-backend-ops: building it from the ggml-python sdist, and reading the logs of grad and perf.
 
-The log names a case up to three times, and its words need care (ggml 0.15.3):
+The log of grad names a case up to three times, and its words need care (ggml 0.15.3):
 
 - `  OP(vars): OK` is an announcement, printed before anything was computed.
 - The verdict comes after it, under the name of the loss: `  SUM(vars): OK`, or `...: compare failed FAIL`.
@@ -22,6 +22,7 @@ from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"^  (?P<op>[A-Z0-9_]+)\((?P<vars>.*?)\):(?P<rest>.*)$")
+_RUNS = re.compile(r"^\s*(?P<runs>\d+) runs -\s*(?P<us>[\d.]+) us/run\b")
 _ABORT = re.compile(r"^(?P<file>\S+\.(?:c|cpp|h)):(?P<line>\d+): (?P<text>.+)$", re.MULTILINE)
 
 
@@ -102,6 +103,31 @@ def parse_log(stdout: str, stderr: str = "") -> CppLog:
     if pending:
         cases.append(CppCase(pending, Verdict.UNFINISHED))
     return CppLog(tuple(cases), _abort_reason(stderr))
+
+
+def parse_names(stdout: str, op: str) -> list[str]:
+    """The ids of an op's cases in the console output of `test-backend-ops test`, in their order."""
+    lines = (_LINE.match(text) for text in _ANSI.sub("", stdout).splitlines())
+    return [f"{op}({line['vars']})" for line in lines if line is not None and line["op"] == op]
+
+
+@dataclass(frozen=True, slots=True)
+class CppTime:
+    """What its perf mode says of a case: how often the op was computed, and the mean time of it."""
+
+    runs: int
+    mean_s: float
+
+
+def parse_perf_log(stdout: str) -> dict[str, CppTime]:
+    """The times in the console output of `test-backend-ops perf`, by `OP(vars)`; of equal ids the last one's."""
+    found: dict[str, CppTime] = {}
+    for text in _ANSI.sub("", stdout).splitlines():
+        line = _LINE.match(text)
+        time = _RUNS.match(line["rest"]) if line else None
+        if line and time:
+            found[f"{line['op']}({line['vars']})"] = CppTime(int(time["runs"]), float(time["us"]) * 1e-6)
+    return found
 
 
 def _verdict(rest: str) -> Verdict | None:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from gradcheck import __version__
-from gradcheck.cases import Selection, select
+from gradcheck.cases import Selection, cases_by_mode, select
+from gradcheck.coverage import cover, worth_building
 from gradcheck.model.case import Case
+from gradcheck.model.coverage import OpCoverage
 from gradcheck.model.errors import CaseFileError, UsageError
 from gradcheck.model.event import Event, Finished
 from gradcheck.model.job import Settings
@@ -24,7 +26,7 @@ from gradcheck.runner import Pool, PoolOptions
 from gradcheck.runner.server import Crashed, ServerEvent, check_answers, free_endpoint
 from gradcheck.runner.server import serve as serve_device
 
-__all__ = ["Crashed", "RunOptions", "Selection", "devices", "graphs", "run", "select_cases", "serve"]
+__all__ = ["Crashed", "RunOptions", "Selection", "coverage", "devices", "graphs", "run", "select_cases", "serve"]
 
 LIMITS = DEFAULT_LIMITS
 
@@ -137,6 +139,19 @@ def graphs(cases: Sequence[Case], *, backward: bool = False) -> Iterator[Result]
             while following in early:
                 yield early.pop(following)
                 following += 1
+
+
+def coverage(files: tuple[str, ...] = ()) -> list[OpCoverage]:
+    """How well the cases of these files, or the shipped ones, cover each op of the ggml that workers load.
+
+    Raises CaseFileError, UsageError and LibraryError.
+    """
+    ops = devices().ops
+    cases = cases_by_mode(files, ("grad", "eval"))
+    tested = {case.op for found in cases.values() for case in found}
+    cases |= cases_by_mode(files, ("support",), [op for op in ops if op not in tested])
+    chosen = worth_building(cases)
+    return cover(ops, cases, zip(chosen, graphs(chosen, backward=True), strict=True))
 
 
 def _preflight(pool: Pool, cases: Sequence[Case], target: str) -> None:

@@ -3,23 +3,26 @@
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from numpy.typing import NDArray
 
 from gradcheck.bindings.backward import build_backward
 from gradcheck.bindings.batch import Batch
+from gradcheck.bindings.callbacks import OPS as CALLBACK_OPS
 from gradcheck.bindings.describe import describe
 from gradcheck.bindings.graph import Build, build, build_copies
 from gradcheck.bindings.library import Library, load
 from gradcheck.bindings.library import library_info as local_info
 from gradcheck.bindings.program import Program
 from gradcheck.bindings.rpc import connect, server_info
+from gradcheck.bindings.sched import ScheduledProgram
 from gradcheck.bindings.tensor import Tensor
+from gradcheck.bindings.timed import TimedProgram
 from gradcheck.model.case import Case
 from gradcheck.model.errors import LibraryError, OutOfMemory, Unsupported, UsageError
 from gradcheck.model.graph import Description
+from gradcheck.model.nearest import did_you_mean
 from gradcheck.model.run import LibraryInfo
 from gradcheck.model.server import Server, is_server, parse_server
 
@@ -37,6 +40,8 @@ class Device:
         ggml = library.ggml
         self.library = library
         self.handle = handle
+        self._threads = threads
+        self._cpu: Device | None = None
         self._name: str = name or ggml.ggml_backend_dev_name(handle).decode()
         self.backend = ggml.ggml_backend_dev_init(handle, None)
         if not self.backend:
@@ -49,11 +54,35 @@ class Device:
         return self._name
 
     def open(self, case: Case, *, backward: bool = False) -> Program:
-        """Build, check support for every node, allocate. Raises Unsupported, InvalidCase or OutOfMemory."""
+        """Build, check support for every node, allocate. Raises Unsupported, InvalidCase or NoRoom."""
         made = self._build(case, backward)
         try:
             self._demand_support(made)
             return Program(self, case, made)
+        except BaseException:
+            made.free()
+            raise
+
+    def open_scheduled(self, case: Case, *, backward: bool = False) -> ScheduledProgram:
+        """The case through ggml's scheduler: on this device, and on the CPU what this device does not take.
+
+        Raises Unsupported for a node that neither takes, InvalidCase or OutOfMemory.
+        """
+        fallback = self._fallback()
+        made = self._build(case, backward)
+        try:
+            self._demand_support(made, fallback)
+            return ScheduledProgram(self, fallback, case, made)
+        except BaseException:
+            made.free()
+            raise
+
+    def open_timed(self, case: Case, *, backward: bool = False) -> TimedProgram:
+        """The same for timing. Raises as `open` does."""
+        made = self._build(case, backward)
+        try:
+            self._demand_support(made)
+            return TimedProgram(self, case, made)
         except BaseException:
             made.free()
             raise
@@ -99,6 +128,8 @@ class Device:
 
     def close(self) -> None:
         """Free the backend; harmless when repeated."""
+        if self._cpu:
+            self._cpu.close()
         backend, self.backend = self.backend, None
         if backend:
             self.library.ggml.ggml_backend_free(backend)
@@ -106,14 +137,32 @@ class Device:
     def _build(self, case: Case, backward: bool) -> Build:
         return build_backward(self.library, case) if backward else build(self.library, case)
 
-    def _demand_support(self, made: Build) -> None:
+    def _fallback(self) -> "Device":
+        """The CPU, which ggml's scheduler demands as the last device; this one where it is the CPU."""
+        ggml, cpu = self.library.ggml, self.library.ggml.GGML_BACKEND_DEVICE_TYPE_CPU
+        if ggml.ggml_backend_dev_type(self.handle) == cpu:
+            return self
+        if self._cpu is None:
+            handle = ggml.ggml_backend_dev_by_type(cpu)
+            if not handle:
+                raise LibraryError("ggml's scheduler needs a CPU device, and this ggml has none")
+            self._cpu = Device(self.library, handle, self._threads)
+        return self._cpu
+
+    def _demand_support(self, made: Build, fallback: "Device | None" = None) -> None:
+        takers = [self] if fallback in (None, self) else [self, fallback]
         supports = self.library.ggml.ggml_backend_supports_op
         # The copies of a batch are alike, and a backward graph begins with the forward one.
         graph = made.backward or made.forward
         nodes = made.nodes(graph)
         for node in nodes[: -(-len(nodes) // len(made.copies))]:
-            if node.op not in _NO_WORK and not supports(self.backend, node.pointer):
-                raise Unsupported(f"{self._name} does not take {_signature(self.library, node)}")
+            if node.op in CALLBACK_OPS and is_server(self._name):
+                # ggml's RPC says yes to everything, and a server would jump to an address of this process.
+                raise Unsupported(f"{self._name} cannot call back into this process, as {node.op} does")
+            if node.op not in _NO_WORK and not any(supports(one.backend, node.pointer) for one in takers):
+                names = " nor ".join(one.name for one in takers)
+                refusal = f"neither {names} takes" if takers[1:] else f"{names} does not take"
+                raise Unsupported(f"{refusal} {_signature(self.library, node)}")
 
 
 def open_device(name: str, threads: int = 1, library: Library | None = None) -> Device:
@@ -129,9 +178,7 @@ def open_device(name: str, threads: int = 1, library: Library | None = None) -> 
     for known, handle in handles.items():
         if known.lower() == name.lower():
             return Device(library, handle, threads)
-    near = get_close_matches(name, handles, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise UsageError(f"this ggml has no device {name}{hint} (it has {', '.join(handles)})")
+    raise UsageError(f"this ggml has no device {name}{did_you_mean(name, handles)}; it has {', '.join(handles)}")
 
 
 def library_info(servers: Sequence[Server] = ()) -> LibraryInfo:

@@ -1,14 +1,15 @@
 """ggml's types: arrays to stored bytes and back."""
 
 import ctypes
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradcheck.bindings.abort import Abort
 from gradcheck.bindings.library import Library
 from gradcheck.model.errors import InvalidCase, LibraryError
+from gradcheck.model.nearest import did_you_mean
 
 Bytes = NDArray[np.uint8]
 
@@ -32,9 +33,7 @@ def type_id(library: Library, name: str) -> int:
     try:
         return library.type_ids[name]
     except KeyError:
-        near = get_close_matches(name, library.type_ids, n=1)
-        hint = f"; did you mean `{near[0]}`?" if near else ""
-        raise InvalidCase(f"ggml has no type `{name}`{hint}") from None
+        raise InvalidCase(f"ggml has no type `{name}`{did_you_mean(name, library.type_ids)}") from None
 
 
 def epsilon(type_name: str) -> float | None:
@@ -42,6 +41,11 @@ def epsilon(type_name: str) -> float | None:
     if type_name in _EPS:
         return _EPS[type_name]
     return None if type_name in NATIVE else _QUANTISED_EPS
+
+
+def is_packed(library: Library, type_name: str) -> bool:
+    """Whether a type stores several elements together in a block."""
+    return int(library.ggml.ggml_blck_size(type_id(library, type_name))) > 1
 
 
 def encode(library: Library, type_name: str, values: NDArray[Any], row: int) -> Bytes:
@@ -94,7 +98,12 @@ def _quantise(library: Library, name: str, values: NDArray[np.float32], row: int
     if ggml.ggml_quantize_requires_imatrix(number):
         importance = np.ones(row, dtype=np.float32)
         weights = _floats(importance)
-    ggml.ggml_quantize_chunk(number, _floats(values), out.ctypes.data, 0, rows, row, weights)
+    try:
+        library.builder.run(
+            lambda: ggml.ggml_quantize_chunk(number, _floats(values), out.ctypes.data, 0, rows, row, weights)
+        )
+    except Abort:
+        raise InvalidCase(f"ggml cannot quantise values to {library.type_names[number]}") from None
     return out
 
 

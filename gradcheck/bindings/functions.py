@@ -5,13 +5,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from gradcheck.bindings.callbacks import CALLBACKS, callback, complete
 from gradcheck.bindings.dtypes import type_id
 from gradcheck.bindings.library import Library
 from gradcheck.bindings.tensor import Tensor
 from gradcheck.model.errors import InvalidCase
+from gradcheck.model.nearest import did_you_mean
 
 #: Setters that change an op after it was made; other functions without a result are not for graphs.
 _SETTERS = ("_set_prec", "_set_hint", "_add_sinks")
@@ -21,6 +22,7 @@ _NO_OPS = ("new_", "get_first_tensor", "get_next_tensor", "get_tensor", "dup_ten
 _OPS_ALL_THE_SAME = ("opt_step_",)
 #: Parameters that ggml lets be absent; only there does a plain 0 stand for NULL, as in C.
 _ABSENT = frozenset({"mask", "sinks", "c"})
+_FILLED_IN = frozenset({"n_args", "userdata"})
 #: ggml reads a fixed number of an array's items that the binding does not know.
 _ARRAY_ROOM = 16
 _SIGNED = (ctypes.c_int, ctypes.c_long, ctypes.c_longlong, ctypes.c_int8, ctypes.c_int16)
@@ -29,7 +31,7 @@ _UNSIGNED = (ctypes.c_uint, ctypes.c_ulong, ctypes.c_ulonglong, ctypes.c_uint8, 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A callable function of ggml; `names` and `types` are without the context."""
+    """A callable function of ggml; `names` and `types` are without the context and what `complete` fills in."""
 
     name: str
     call: Callable[..., Any]
@@ -53,10 +55,10 @@ class Functions:
         if self._doing is None:
             return "the graph", ""
         function, values = self._doing
-        pairs = list(zip(function.names, values, strict=True))
-        shown = ", ".join(name if isinstance(value, Tensor) else repr(value) for name, value in pairs)
-        tensors = ", ".join(f"{name} is {value}" for name, value in pairs if isinstance(value, Tensor))
-        return f"{function.name}({shown})", tensors
+        held = [(name, value, _tensors(value)) for name, value in zip(function.names, values, strict=True)]
+        shown = ", ".join(name if tensors else repr(value) for name, value, tensors in held)
+        shapes = (f"{name} is {' and '.join(map(str, tensors))}" for name, _, tensors in held if tensors)
+        return f"{function.name}({shown})", ", ".join(shapes)
 
     def call(self, name: str, values: list[Any]) -> Any:
         """Call ggml_<name>. Raises InvalidCase for an unknown name and arguments that do not fit."""
@@ -66,7 +68,7 @@ class Functions:
             raise InvalidCase(
                 f"{name} takes {count} argument{'s' * (count != 1)} ({', '.join(function.names)}), got {len(values)}"
             )
-        arguments = [_convert(self._library, function, index, value) for index, value in enumerate(values)]
+        arguments = [_convert(self._library, function, index, values) for index in range(len(values))]
         self._doing = function, values
         if function.takes_context:
             arguments.insert(0, self.context)
@@ -78,8 +80,8 @@ class Functions:
         return Tensor(self._library, result)
 
     def words(self, name: str) -> Any:
-        """The value of an enum word without its GGML_; KeyError where there is none."""
-        return word(self._library, name)
+        """The value of an enum word without its GGML_, or a callback's name itself; KeyError where there is none."""
+        return name if name in CALLBACKS else word(self._library, name)
 
 
 def word(library: Library, name: str) -> int:
@@ -96,9 +98,7 @@ def find(library: Library, name: str) -> Function:
     try:
         return functions[name]
     except KeyError:
-        near = get_close_matches(name, functions, n=1)
-        hint = f"; did you mean `{near[0]}`?" if near else ""
-        raise InvalidCase(f"ggml has no function `{name}` for graphs{hint}") from None
+        raise InvalidCase(f"ggml has no function `{name}` for graphs{did_you_mean(name, functions)}") from None
 
 
 @functools.cache
@@ -126,25 +126,48 @@ def _function(ggml: Any, name: str) -> Function | None:
     is_setter = types[0] is tensor and call.restype is None and name.endswith(_SETTERS)
     if not (is_op or is_setter or name in _NUMBERS):
         return None
-    skip = 1 if is_op else 0
     names = tuple(parameter.rstrip("_") for parameter in inspect.signature(call).parameters)
-    return Function(name, call, names[skip:], tuple(types[skip:]), is_op, is_op)
+    pairs = list(zip(names, types, strict=True))[1 if is_op else 0 :]
+    taken = [pair for pair in pairs if pair[0] not in _FILLED_IN]
+    own_names, own_types = tuple(pair[0] for pair in taken), tuple(pair[1] for pair in taken)
+    return Function(name, complete(call, names), own_names, own_types, is_op, is_op)
 
 
-def _convert(library: Library, function: Function, index: int, value: Any) -> Any:
-    name, kind = function.names[index], function.types[index]
-    if kind is ctypes.POINTER(library.ggml.ggml_tensor):
-        return _tensor(function, index, value)
-    if kind is ctypes.c_float or kind is ctypes.c_double:
-        if isinstance(value, int | float):
-            return float(value)
-        raise _wrong(function, name, "a number", value)
-    if kind is ctypes.c_bool:
+def _convert(library: Library, function: Function, index: int, values: list[Any]) -> Any:
+    """The argument `index` of a call of `function` with `values`, as ctypes takes it."""
+    kind = function.types[index]
+    if kind in _SIGNED or kind in _UNSIGNED:
+        return _integer(library, function, index, values[index])
+    if kind in (ctypes.c_float, ctypes.c_double, ctypes.c_bool):
+        return _number(function, index, values[index])
+    return _pointer(library, function, index, values)
+
+
+def _number(function: Function, index: int, value: Any) -> float | bool:
+    name = function.names[index]
+    if function.types[index] is ctypes.c_bool:
         if isinstance(value, int) and value in (0, 1):
             return bool(value)
         raise _wrong(function, name, "true or false", value)
-    if kind in _SIGNED or kind in _UNSIGNED:
-        return _integer(library, function, index, value)
+    if isinstance(value, int | float):
+        return float(value)
+    raise _wrong(function, name, "a number", value)
+
+
+def _pointer(library: Library, function: Function, index: int, values: list[Any]) -> Any:
+    name, kind, value = function.names[index], function.types[index], values[index]
+    tensor = ctypes.POINTER(library.ggml.ggml_tensor)
+    if kind is tensor:
+        return _tensor(function, index, value)
+    if kind is ctypes.POINTER(tensor):
+        if not isinstance(value, tuple) or len(_tensors(value)) < len(value):
+            raise _wrong(function, name, "a list of tensors", value)
+        return (tensor * len(value))(*(item.pointer for item in value))
+    if hasattr(kind, "_argtypes_"):  # a type that CFUNCTYPE has made
+        sources = [source for given in values for source in _tensors(given)]
+        first = values[0]  # the output is like the first source, unless the call begins with a type
+        written = first.type if isinstance(first, Tensor) else library.type_names.get(first, first)
+        return callback(library, kind, value, sources, written)
     if issubclass(kind, ctypes._Pointer) and kind._type_ in (*_SIGNED, *_UNSIGNED, ctypes.c_float):
         return _array(function, index, value)
     raise InvalidCase(f"{function.name}: the graph language has no value for parameter `{name}`")
@@ -188,6 +211,11 @@ def _array(function: Function, index: int, value: Any) -> Any:
     if not numbers or len(value) > _ARRAY_ROOM:
         raise _wrong(function, name, "a list of integers", value)
     return (kind._type_ * _ARRAY_ROOM)(*value)
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """The tensors that an argument holds: itself, or those of a list."""
+    return [item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Tensor)]
 
 
 def _wrong(function: Function, name: str, wanted: str, value: Any) -> InvalidCase:

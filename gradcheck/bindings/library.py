@@ -11,6 +11,8 @@ from gradcheck.bindings.abort import Builder, park_builder
 from gradcheck.model.errors import LibraryError
 from gradcheck.model.run import DeviceInfo, LibraryInfo
 
+#: An input, and what only stands for one of several ops.
+_NO_OPS = frozenset({"NONE", "UNARY", "GLU"})
 _REMEDY = "install a C and C++ compiler and run `pip install --force-reinstall --no-cache-dir ggml-python`"
 
 
@@ -77,7 +79,19 @@ def library_info(library: Library | None = None) -> LibraryInfo:
         ggml_python_version=_package_version(),
         path=os.path.realpath(_path(ggml)),
         devices=tuple(device_info(ggml, device) for device in library.devices()),
+        ops=op_names(ggml),
     )
+
+
+def op_names(ggml: Any) -> tuple[str, ...]:
+    """Every op as ggml_op_desc names it: unary ops and gated units by themselves, and not what is no op."""
+    kinds = (
+        (ggml.ggml_op_name, ggml.GGML_OP_COUNT),
+        (ggml.ggml_unary_op_name, ggml.GGML_UNARY_OP_COUNT),
+        (ggml.ggml_glu_op_name, ggml.GGML_GLU_OP_COUNT),
+    )
+    names = (_text(name_of(number)) for name_of, count in kinds for number in range(count))
+    return tuple(name for name in names if name not in _NO_OPS)
 
 
 def device_memory(ggml: Any, device: Any) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 """One buffer of a device in which every tensor has a place of its own, with sentinels in between."""
 
-import resource
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,8 @@ from numpy.typing import NDArray
 from gradcheck.bindings.dtypes import NATIVE, Bytes, decode
 from gradcheck.bindings.library import Library, device_memory
 from gradcheck.bindings.tensor import Tensor
-from gradcheck.model.errors import LibraryError, OutOfMemory
+from gradcheck.model.errors import LibraryError, NoRoom, OutOfMemory
+from gradcheck.model.room import demand_room, in_words
 
 #: The byte between tensors; neither 0 nor the byte of a NaN, so that both are seen there.
 SENTINEL = 0xA5
@@ -44,7 +44,7 @@ class Buffer:
         self._library = library
         self.nbytes = nbytes
         kind = ggml.ggml_backend_dev_buffer_type(device)
-        _check_room(library, device, kind, nbytes)
+        _demand_room(library, device, kind, nbytes)
         self.handle = ggml.ggml_backend_buft_alloc_buffer(kind, nbytes)
         if not self.handle:
             raise OutOfMemory(f"{_name(ggml, device)} has no {nbytes:,} bytes")
@@ -87,6 +87,18 @@ class Buffer:
         elif data.size:
             data = np.ascontiguousarray(data)
             self._library.ggml.ggml_backend_tensor_set(self._cover, data.ctypes.data, offset, data.size)
+
+    def repeat(self, offset: int, nbytes: int, data: Bytes) -> None:
+        """Put bytes into `nbytes` of the buffer, again and again until those are full."""
+        for start in range(0, nbytes, max(data.size, 1)):
+            self.write(offset + start, data[: nbytes - start])
+
+    def repeats(self, offset: int, nbytes: int, data: Bytes) -> bool:
+        """Whether `nbytes` of the buffer hold what `repeat` puts there."""
+        return all(
+            np.array_equal(self.read(offset + start, min(data.size, nbytes - start)), data[: nbytes - start])
+            for start in range(0, nbytes, max(data.size, 1))
+        )
 
     def fill(self, offset: int, nbytes: int, byte: int) -> None:
         """Set bytes of the buffer to one value."""
@@ -168,16 +180,16 @@ def _up(nbytes: int, alignment: int) -> int:
     return -(-nbytes // alignment) * alignment
 
 
-def _check_room(library: Library, device: Any, kind: Any, nbytes: int) -> None:
+def _demand_room(library: Library, device: Any, kind: Any, nbytes: int) -> None:
+    """Raises NoRoom where a buffer of `nbytes` cannot be had."""
     ggml = library.ggml
-    free, _total = device_memory(ggml, device)
-    limits = [free] if free else []
     if ggml.ggml_backend_buft_is_host(kind):
-        soft, _hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limits += [soft] if soft != resource.RLIM_INFINITY else []
-    limits.append(ggml.ggml_backend_buft_get_max_size(kind))
-    if nbytes > min(limits):
-        raise OutOfMemory(f"the case needs {nbytes:,} bytes on {_name(ggml, device)}, which can give {min(limits):,}")
+        demand_room(nbytes, f"the graph on {_name(ggml, device)}")
+    free, _total = device_memory(ggml, device)
+    most = ggml.ggml_backend_buft_get_max_size(kind)
+    given = min(free, most) if free else most
+    if nbytes > given:
+        raise NoRoom(f"the graph takes {in_words(nbytes)} on {_name(ggml, device)}, which has {in_words(given)} for it")
 
 
 class _Memory:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradcheck.bindings.dtypes import Bytes, encode, epsilon
+from gradcheck.bindings.dtypes import Bytes, encode, epsilon, is_packed
 from gradcheck.bindings.graph import Build
 from gradcheck.bindings.memory import (
     POISON,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 #: Ops that only look at memory in another way: as views they write nothing.
-_VIEW_OPS = frozenset({"NONE", "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"})
+VIEW_OPS = frozenset({"NONE", "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"})
 
 
 class Program:
@@ -58,10 +58,7 @@ class Program:
         self._raw: dict[str, Bytes] = {}
         self._changed: list[str] = []
         self._written = {declared.name for declared in case.inputs if declared.written}
-        self._narrowest = max(
-            (eps for eps in (epsilon(t.type) for t in _in_forward(build)) if eps is not None),
-            default=2.0**-23,
-        )
+        self._narrowest = narrowest_epsilon(build)
 
     @property
     def ne(self) -> Shape:
@@ -75,17 +72,25 @@ class Program:
         return self._narrowest
 
     def load(self, values: Mapping[str, NDArray[Any]]) -> None:
-        """Convert and write every input. Raises KeyError or ValueError where one is missing or misshapen."""
+        """Convert and write every input; a flat array is repeated along a larger tensor.
+
+        Raises KeyError or ValueError where one is missing or misshapen.
+        """
         for name, tensor in self._build.inputs.items():
-            raw = encode_input(self._library, name, tensor, values[name])
-            self._raw[name] = raw
-            self._buffer.write(self._buffer.offset(tensor), raw)
+            self._raw[name] = encode_period(self._library, name, tensor, values[name])
+            self._restore(name)
         self._sentinels.broken.clear()
         self._changed.clear()
 
     def stored(self, name: str) -> Array:
         """An input as the device holds it after conversion to its type, in float64."""
-        return tensor_values(self._library, self._build.inputs[name], self._raw[name])
+        tensor = self._build.inputs[name]
+        return tensor_values(self._library, tensor, _filled(self._raw[name], tensor))
+
+    def packed(self, name: str) -> Bytes | None:
+        """The bytes of an input whose type stores elements in blocks, as they were loaded; None for any other."""
+        tensor = self._build.inputs[name]
+        return _filled(self._raw[name], tensor) if is_packed(self._library, tensor.type) else None
 
     def forward(self) -> Array:
         """Compute the forward graph and read the whole output, in float64."""
@@ -104,14 +109,6 @@ class Program:
             name: None if gradient is None else self._buffer.values(gradient)
             for name, gradient in self._build.gradients.items()
         }
-
-    def compute(self) -> None:
-        """Compute the forward graph without reading anything (for timing)."""
-        self._device.compute(self._build.forward)
-
-    def compute_backward(self) -> None:
-        """Compute forward and backward without reading anything (for timing)."""
-        self._device.compute(self._build.backward)
 
     def overwrites(self) -> list[str]:
         """Names of tensors behind whose end `forward` or `backward` wrote something since the last `load`."""
@@ -134,7 +131,7 @@ class Program:
 
     def _run(self, graph: Any) -> None:
         for name in self._rewritten:
-            self._buffer.write(self._buffer.offset(self._build.inputs[name]), self._raw[name])
+            self._restore(name)
         for offset, nbytes in self._poisoned:
             self._buffer.fill(offset, nbytes, POISON)
         self._device.compute(graph)
@@ -145,11 +142,15 @@ class Program:
         for name, raw in self._raw.items():
             if name in self._rewritten:
                 continue
-            offset = self._buffer.offset(self._build.inputs[name])
-            if not np.array_equal(self._buffer.read(offset, raw.size), raw):
+            tensor = self._build.inputs[name]
+            if not self._buffer.repeats(self._buffer.offset(tensor), tensor.nbytes, raw):
                 if name not in self._written:
                     _note(self._changed, name)
-                self._buffer.write(offset, raw)
+                self._restore(name)
+
+    def _restore(self, name: str) -> None:
+        tensor = self._build.inputs[name]
+        self._buffer.repeat(self._buffer.offset(tensor), tensor.nbytes, self._raw[name])
 
     def _kept(self) -> set[int]:
         kept = {tensor.address for tensor in self._build.inputs.values()}
@@ -193,16 +194,33 @@ class Sentinels:
 
 def written_inputs(build: Build, graph: Any) -> frozenset[str]:
     """The inputs of the first copy that ops of a graph write into."""
-    roots = {node.root for node in build.nodes(graph) if node.is_view and node.op not in _VIEW_OPS}
+    roots = {node.root for node in build.nodes(graph) if node.is_view and node.op not in VIEW_OPS}
     return frozenset(name for name, tensor in build.inputs.items() if tensor.address in roots)
 
 
+def narrowest_epsilon(build: Build) -> float:
+    """The machine epsilon of the narrowest float type in the forward graph; that of f32 where there is none."""
+    tensors = [*build.inputs.values(), *build.nodes(build.forward)]
+    return max((eps for eps in (epsilon(t.type) for t in tensors) if eps is not None), default=2.0**-23)
+
+
 def encode_input(library: Any, name: str, tensor: Tensor, values: NDArray[Any]) -> Bytes:
-    """The bytes of a contiguous tensor. Raises ValueError where the values have another shape."""
+    """The bytes of a contiguous tensor; a flat array is repeated along it. Raises ValueError for another shape."""
+    return _filled(encode_period(library, name, tensor, values), tensor)
+
+
+def encode_period(library: Any, name: str, tensor: Tensor, values: NDArray[Any]) -> Bytes:
+    """The bytes that, repeated, fill a contiguous tensor: all of them, but for a flat array that is smaller."""
     shape = tuple(reversed(tensor.ne))
+    if values.ndim == 1 and 0 < values.size < tensor.elements:
+        return encode(library, tensor.type, values, values.size)
     if np.shape(values) != shape:
         raise ValueError(f"{name} has shape {np.shape(values)}, the tensor takes {shape}")
     return encode(library, tensor.type, values, tensor.ne[0])
+
+
+def _filled(raw: Bytes, tensor: Tensor) -> Bytes:
+    return raw if raw.size == tensor.nbytes else np.resize(raw, tensor.nbytes)
 
 
 def _note(names: list[str], name: str) -> None:
@@ -212,7 +230,3 @@ def _note(names: list[str], name: str) -> None:
 
 def _spans(slots: list[Slot]) -> list[tuple[int, int]]:
     return [(slot.offset, slot.tensor.nbytes) for slot in slots]
-
-
-def _in_forward(build: Build) -> list[Tensor]:
-    return [*build.inputs.values(), *build.nodes(build.forward)]

@@ -25,9 +25,14 @@ _NO_RULE = re.compile(
 _IN_PLACE = re.compile(r"!node->view_src \|\| node->op ==")
 
 
-def forward_refusal(abort: Abort, call: str, tensors: str) -> InvalidCase:
-    """The complaint about a forward graph that ggml refuses: which call, why, and on what."""
+def forward_refusal(abort: Abort, call: str, tensors: str) -> InvalidCase | Unsupported:
+    """The complaint about a forward graph that ggml refuses: which call, why, and on what.
+
+    Unsupported where ggml says that the function is still to be written, whatever it is called with.
+    """
     reason = _whole(abort)
+    if reason.startswith("TODO"):
+        return Unsupported(f"ggml has not finished {call.partition('(')[0]}: {reason}")
     return InvalidCase(f"{call}: ggml refuses: {reason}" + (f"; {tensors}" if tensors else ""))
 
 

@@ -1,6 +1,7 @@
 """A ggml tensor as the rest of the package sees it."""
 
 import ctypes
+import math
 from typing import Any
 
 from gradcheck.bindings.library import Library
@@ -58,6 +59,11 @@ class Tensor:
     def is_view(self) -> bool:
         """Whether the tensor uses another one's memory."""
         return bool(self.pointer.contents.view_src)
+
+    @property
+    def elements(self) -> int:
+        """How many elements the tensor has."""
+        return math.prod(self.ne)
 
     @property
     def nbytes(self) -> int:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gradcheck.cases.family import Family, InitSpec, InputSpec, KnownSpec, Override
+from gradcheck.cases.demands import KnownSpec
+from gradcheck.cases.family import Family, InitSpec, InputSpec, Override
 from gradcheck.cases.form import plain
 from gradcheck.cases.naming import fill, join
 from gradcheck.cases.source import Node
@@ -95,6 +96,8 @@ def _case(family: Family, override: Override, scope: Scope, full: Scope) -> Case
         ),
         step=_step(override.step or family.step, full),
         gradient=family.gradient,
+        picks=family.picks,
+        placement=override.placement or family.placement,
         skip=override.skip,
         known=tuple(_known(spec) for spec in family.known if _holds(spec.where, full, family.place)),
     )

@@ -3,25 +3,21 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gradcheck.cases.form import check_keys, expression_of, items_of, list_of, nearest, plain, word_of
+from gradcheck.cases.demands import KnownSpec, Limits, known_of, limits_of, picks_of, placement_of
+from gradcheck.cases.form import check_keys, expression_of, items_of, list_of, plain, word_of
 from gradcheck.cases.source import Node
 from gradcheck.language import Expression, parse_graph
 from gradcheck.language.parse import LanguageError
-from gradcheck.model.case import Value
+from gradcheck.model.case import Picks, Value
 from gradcheck.model.init import INIT_KINDS, REQUIRED
-from gradcheck.model.limits import DEFAULT_LIMITS, MODES
+from gradcheck.model.limits import MODES
+from gradcheck.model.nearest import did_you_mean
 from gradcheck.model.place import Place
-from gradcheck.model.status import Status
 
 _FAMILY_KEYS = ("op", "doc", "vars", "sweeps", "where", "let", "id", "inputs", "graph", "flops", "bytes", "limits",
-                "step", "gradient", "modes", "known", *MODES)  # fmt: skip
-_OVERRIDE_KEYS = ("where", "skip", "limits", "step", "inputs")
+                "step", "gradient", "picks", "expect", "modes", "known", *MODES)  # fmt: skip
+_OVERRIDE_KEYS = ("where", "skip", "limits", "step", "inputs", "expect")
 _INPUT_KEYS = ("type", "ne", "init", "param", "if", "written")
-_KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml", "target")
-
-
-#: Bounds by metric; they may be expressions.
-Limits = tuple[tuple[str, Node], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +44,6 @@ class InputSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownSpec:
-    """A known failure and the condition under which a case has it."""
-
-    mode: str
-    where: Expression | None
-    status: Status
-    reason: str
-    ggml: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
 class Override:
     """What a mode changes in a family."""
 
@@ -68,6 +52,7 @@ class Override:
     limits: Limits = ()
     step: Node | None = None
     inits: tuple[tuple[str, InitSpec], ...] = ()
+    placement: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +72,8 @@ class Family:
     limits: Limits
     step: Node | None
     gradient: str
+    picks: Picks | None
+    placement: str
     modes: tuple[str, ...]
     known: tuple[KnownSpec, ...]
     overrides: tuple[tuple[str, Override], ...]
@@ -130,11 +117,13 @@ def _family(node: Node, op: str) -> Family:
         graph=_graph(node.value["graph"]),
         flops=_cost(get("flops")),
         bytes=_cost(get("bytes")),
-        limits=_limits(get("limits")),
+        limits=limits_of(get("limits")),
         step=get("step"),
         gradient=gradient,
+        picks=picks_of(get("picks"), [spec.name for spec in inputs]),
+        placement=placement_of(get("expect")),
         modes=_modes(get("modes")),
-        known=tuple(_known(item) for item in list_of(get("known"), "`known`")),
+        known=tuple(known_of(item) for item in list_of(get("known"), "`known`")),
         overrides=tuple((mode, _override(get(mode), inputs)) for mode in MODES if get(mode)),
         place=node.place,
     )
@@ -153,7 +142,7 @@ def _sweeps(vars_node: Node | None, sweeps_node: Node | None) -> tuple[tuple[str
         axes = [_axis(name, node) for name, node in items_of(entry, "a sweep")]
         given = {name for axis, _ in axes for name in axis}
         for name in sorted(given - set(names)):
-            raise entry.fail(f"a sweep sets the variable {name}, which `vars` does not have{nearest(name, names)}")
+            raise entry.fail(f"a sweep sets the variable {name}, which `vars` does not have{did_you_mean(name, names)}")
         kept = [axis for axis in base if not given & set(axis[0])]
         for axis, _ in base:
             if len(axis) > 1 and given & set(axis) and not set(axis) <= given:
@@ -219,33 +208,14 @@ def _init(node: Node | None) -> InitSpec:
         raise node.fail("`init` needs a `kind`: " + ", ".join(INIT_KINDS))
     kind = word_of(fields.pop("kind"), "kind")
     if kind not in INIT_KINDS:
-        raise node.fail(f"unknown init {kind!r}{nearest(kind, INIT_KINDS)}; there are {', '.join(INIT_KINDS)}")
+        raise node.fail(f"unknown init {kind!r}{did_you_mean(kind, INIT_KINDS)}; there are {', '.join(INIT_KINDS)}")
     for name, entry in fields.items():
         if name not in INIT_KINDS[kind]:
-            raise entry.fail(f"the init {kind} has no argument {name}{nearest(name, INIT_KINDS[kind])}")
+            raise entry.fail(f"the init {kind} has no argument {name}{did_you_mean(name, INIT_KINDS[kind])}")
     for name, default in INIT_KINDS[kind].items():
         if default == REQUIRED and name not in fields:
             raise node.fail(f"the init {kind} needs the argument {name}")
     return InitSpec(kind, tuple(fields.items()))
-
-
-def _known(node: Node) -> KnownSpec:
-    check_keys(node, _KNOWN_KEYS, "a known failure", required=("mode", "reason", "ggml"))
-    get = node.value.get
-    mode = word_of(node.value["mode"], "mode")
-    if mode not in MODES:
-        raise node.fail(f"unknown mode {mode!r}{nearest(mode, MODES)}")
-    status = word_of(get("status"), "status") if get("status") else "FAIL"
-    if status not in Status.__members__:
-        raise node.fail(f"unknown status {status!r}{nearest(status, Status.__members__)}")
-    return KnownSpec(
-        mode=mode,
-        where=expression_of(get("where")),
-        status=Status(status),
-        reason=word_of(node.value["reason"], "reason"),
-        ggml=str(node.value["ggml"].value),
-        target=word_of(get("target"), "target") if get("target") else "*",
-    )
 
 
 def _override(node: Node, inputs: tuple[InputSpec, ...]) -> Override:
@@ -254,21 +224,18 @@ def _override(node: Node, inputs: tuple[InputSpec, ...]) -> Override:
     inits = []
     for name, entry in items_of(get("inputs"), "`inputs`") if get("inputs") else ():
         if name not in {spec.name for spec in inputs}:
-            raise entry.fail(f"no input {name} to override{nearest(name, [spec.name for spec in inputs])}")
+            raise entry.fail(f"no input {name} to override{did_you_mean(name, [spec.name for spec in inputs])}")
         check_keys(entry, ("init",), f"the override of {name}", required=("init",))
         inits.append((name, _init(entry.value["init"])))
     skip = word_of(get("skip"), "skip") if get("skip") else ""
-    return Override(expression_of(get("where")), skip, _limits(get("limits")), get("step"), tuple(inits))
-
-
-def _limits(node: Node | None) -> Limits:
-    known = sorted({name for limits in DEFAULT_LIMITS.values() for name in limits})
-    limits = []
-    for name, entry in items_of(node, "`limits`") if node else ():
-        if name not in known:
-            raise entry.fail(f"unknown limit {name}{nearest(name, known)}; there are {', '.join(known)}")
-        limits.append((name, entry))
-    return tuple(limits)
+    return Override(
+        where=expression_of(get("where")),
+        skip=skip,
+        limits=limits_of(get("limits")),
+        step=get("step"),
+        inits=tuple(inits),
+        placement=placement_of(get("expect")),
+    )
 
 
 def _modes(node: Node | None) -> tuple[str, ...]:
@@ -277,7 +244,7 @@ def _modes(node: Node | None) -> tuple[str, ...]:
     modes = tuple(word_of(item, "mode") for item in list_of(node, "`modes`"))
     for mode in modes:
         if mode not in MODES:
-            raise node.fail(f"unknown mode {mode!r}{nearest(mode, MODES)}; there are {', '.join(MODES)}")
+            raise node.fail(f"unknown mode {mode!r}{did_you_mean(mode, MODES)}; there are {', '.join(MODES)}")
     return modes
 
 

@@ -1,12 +1,12 @@
 """The form of a node: a mapping with known keys, a list, a word, an expression; and what is said where it is not."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from gradcheck.cases.source import Node
 from gradcheck.language import Expression, parse_expression
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Value
+from gradcheck.model.nearest import did_you_mean
 
 
 def expression_of(node: Node | None) -> Expression | None:
@@ -37,7 +37,7 @@ def check_keys(node: Node, known: tuple[str, ...], what: str, required: tuple[st
         raise node.fail(f"{what} must be a mapping (`name: value`), not {_kind(node)}")
     for key, entry in node.value.items():
         if key not in known:
-            raise entry.fail(f"unknown key `{key}` in {what}{nearest(key, known)}; there are {', '.join(known)}")
+            raise entry.fail(f"unknown key `{key}` in {what}{did_you_mean(key, known)}; there are {', '.join(known)}")
     for key in required:
         if key not in node.value:
             raise node.fail(f"{what} needs `{key}`")
@@ -71,9 +71,3 @@ def _kind(node: Node) -> str:
     if isinstance(node.value, dict):
         return "a mapping"
     return "a list" if isinstance(node.value, list) else f"{node.value!r}"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint with the nearest known word, or nothing."""
-    found = get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f" (did you mean {found[0]}?)" if found else ""

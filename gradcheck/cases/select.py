@@ -1,9 +1,10 @@
 """Which cases a user asked for: ops, globs, full ids, and a pattern on the variables."""
 
+import gc
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from gradcheck.cases.expand import expand
@@ -12,6 +13,7 @@ from gradcheck.cases.shipped import given_files, shipped_files
 from gradcheck.cases.source import read_documents
 from gradcheck.model.case import Case
 from gradcheck.model.errors import UsageError
+from gradcheck.model.nearest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,37 @@ def load_families(files: tuple[str, ...] = (), ops: tuple[str, ...] | None = Non
 
 def select(selection: Selection, mode: str) -> list[Case]:
     """The cases of `mode` that a selection names. Raises UsageError where a part of it names nothing."""
+    with _collector_paused():
+        return _select(selection, mode)
+
+
+def cases_by_mode(
+    files: tuple[str, ...], modes: Iterable[str], ops: Collection[str] | None = None
+) -> dict[str, list[Case]]:
+    """Every case of the modes, from files that are read once. Raises CaseFileError and UsageError.
+
+    ops: only cases of these, whether there are any or not
+    """
+    with _collector_paused():
+        families = load_families(files, None if ops is None else tuple(ops))
+        if ops is not None:
+            families = [family for family in families if family.op in ops]
+        return {mode: expand(families, mode) for mode in modes}
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Records hold no cycles, and a collector that walks them again and again takes longer than making them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _select(selection: Selection, mode: str) -> list[Case]:
     wanted = [_Term(text) for text in selection.ops]
     named = tuple(term.op for term in wanted) if wanted and not any(term.is_glob for term in wanted) else None
     families = load_families(selection.files, named)
@@ -84,16 +117,13 @@ def _check_ids(terms: Iterable[_Term], cases: list[Case], mode: str) -> None:
     ids = {case.id for case in cases}
     for term in terms:
         if term.is_id and term.text not in ids:
-            near = get_close_matches(term.text, ids, n=3, cutoff=0.3)
-            hint = "; the nearest are " + ", ".join(near) if near else ""
-            raise UsageError(f"no {mode} case {term.text}{hint}")
+            raise UsageError(f"no {mode} case {term.text}{did_you_mean(term.text, ids, count=3, cutoff=0.3)}")
         if not term.is_id and not any(term.takes_op(case.op) for case in cases):
             raise UsageError(f"{term.text} has no cases for {mode}")
 
 
 def _unknown_op(text: str, ops: set[str]) -> str:
-    near = get_close_matches(text.upper(), ops, n=3, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(near)}?" if near else "; `gradcheck list --ops` shows them all"
+    hint = did_you_mean(text, ops, count=3) or "; `gradcheck list --ops` shows them all"
     return f"no cases for the op {text}{hint}"
 
 

@@ -101,11 +101,17 @@ def grad_command(cotangent: str, max_elements: int, limits: Limits, **shared: An
         help="Compute each case N times and demand the same bits.",
     ),
     click.option("--backward", is_flag=True, help="Compare gradients too; the reference must be a device."),
+    click.option(
+        "--sched",
+        is_flag=True,
+        help="Run as an application does, through ggml's scheduler: what the device does not take runs on the CPU, "
+        "and the report says where everything ran.",
+    ),
     given.LIMITS,
     *_WORKERS,
     *given.REPORT,
 )
-def eval_command(reference: str, repeat: int, backward: bool, limits: Limits, **shared: Any) -> int:
+def eval_command(reference: str, repeat: int, backward: bool, sched: bool, limits: Limits, **shared: Any) -> int:
     """Check a device's results against those of a reference."""
     request = Request(**shared)
     settings = Settings(
@@ -115,6 +121,7 @@ def eval_command(reference: str, repeat: int, backward: bool, limits: Limits, **
         reference=reference,
         repeat=repeat,
         backward=backward,
+        sched=sched,
     )
     return check("eval", settings, request)
 
@@ -133,16 +140,19 @@ def eval_command(reference: str, repeat: int, backward: bool, limits: Limits, **
         metavar="SECONDS",
         help="The time to spend on the samples of one case.",
     ),
+    click.option(
+        "--backward", is_flag=True, help="Time the backward pass alone, of every case that has one; no rates then."
+    ),
     given.TIMEOUT,
     given.MEMORY,
     given.ALL_THREADS,
     given.ISOLATION,
     *given.REPORT,
 )
-def perf_command(budget_s: float, **shared: Any) -> int:
-    """Measure time and bandwidth, one case after the other."""
+def perf_command(budget_s: float, backward: bool, **shared: Any) -> int:
+    """Measure time and rates, one case after the other."""
     request = Request(**shared)
-    settings = Settings(seed=request.seed, threads=request.threads, budget_s=budget_s)
+    settings = Settings(seed=request.seed, threads=request.threads, budget_s=budget_s, backward=backward)
     return check("perf", settings, request)
 
 

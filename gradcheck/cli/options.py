@@ -20,7 +20,7 @@ BACKEND = click.option(
     multiple=True,
     metavar="TARGET",
     help="Check this device: a name, registry or type in any case (cpu, cuda, gpu), or the one that a server has "
-    "(rpc://HOST:PORT). May be repeated.",
+    "(rpc://HOST:PORT, or rpc://CPU@HOST:PORT to say what it has). May be repeated.",
 )
 LISTED = click.option(
     "-b",
@@ -110,8 +110,14 @@ def threads(default: int | Callable[[], int], words: str) -> Option:
     )
 
 
+def _processors() -> int:
+    """Those that this process may use, which taskset or a container can make fewer than the machine has."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
 THREADS = threads(1, "1")
-ALL_THREADS = threads(lambda: os.cpu_count() or 1, "one per processor")
+ALL_THREADS = threads(_processors, "one per processor")
 
 
 def mode(what: str) -> Option:

@@ -44,6 +44,9 @@ def case_lines(case: Case) -> Iterator[str]:
         yield f"skipped: {case.skip}"
     for known in case.known:
         yield f"known failure: {known.mode} ends as {known.status} on ggml {known.ggml}: {known.reason}"
+    if case.placement:
+        place = "the CPU" if case.placement == "cpu" else "the target"
+        yield f"expected: with eval --sched every node runs on {place}"
     if case.limits:
         yield "limits: " + ", ".join(f"{name} {value:g}" for name, value in case.limits)
     yield from ("", "inputs")

@@ -6,10 +6,10 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from gradcheck.language.parse import Expression, Graph, LanguageError
+from gradcheck.model.nearest import did_you_mean
 
 #: Calls a function of ggml (given without its prefix) with evaluated arguments.
 Call = Callable[[str, list[Any]], Any]
@@ -160,7 +160,7 @@ def _name(node: ast.Name) -> Code:
             return scope.words(name)
         except KeyError:
             known = [*scope.names, *_CONSTANTS]
-            raise LanguageError(f"unknown name `{name}`{nearest(name, known)}") from None
+            raise LanguageError(f"unknown name `{name}`{did_you_mean(name, known)}") from None
 
     return read
 
@@ -269,12 +269,6 @@ _RULES: dict[type[ast.expr], Callable[[Any], Code]] = {
 }
 
 
-def nearest(word: str, known: Any) -> str:
-    """A hint `; did you mean ...?` with the nearest of the known words, or nothing."""
-    found = get_close_matches(word, [str(k) for k in known], n=1, cutoff=0.6)
-    return f"; did you mean `{found[0]}`?" if found else ""
-
-
 def _is_tensor(arguments: list[Any]) -> bool:
     return bool(arguments) and hasattr(arguments[0], "ne")
 
@@ -284,7 +278,7 @@ def _too_big() -> Any:
 
 
 def _no_call(name: str, _arguments: list[Any]) -> Any:
-    raise LanguageError(f"unknown function `{name}`{nearest(name, FUNCTIONS)}")
+    raise LanguageError(f"unknown function `{name}`{did_you_mean(name, FUNCTIONS)}")
 
 
 def _no_word(name: str) -> Any:

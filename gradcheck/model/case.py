@@ -53,6 +53,17 @@ class KnownFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class Picks:
+    """What an output of indices means: each of its rows picks elements out of that row of the input `source`.
+
+    Equal elements can be picked for one another, but none twice. `ordered` says that their order counts.
+    """
+
+    source: str
+    ordered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One graph to check.
 
@@ -66,6 +77,8 @@ class Case:
         for the bytes of `out` and of what it is computed from
     step: the step h of the numeric derivative in units of x; None: chosen from x and the types
     gradient: "zero" where every gradient is zero by definition, else "nonzero"
+    picks: what the indices in `out` pick; None where `out` holds values
+    placement: where ggml's scheduler must run every node: "target", "cpu", or "" for anywhere
     """
 
     op: str
@@ -80,6 +93,8 @@ class Case:
     limits: tuple[tuple[str, float], ...] = ()
     step: float | None = None
     gradient: str = "nonzero"
+    picks: Picks | None = None
+    placement: str = ""
     skip: str = ""
     known: tuple[KnownFailure, ...] = ()
 

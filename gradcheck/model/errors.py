@@ -36,5 +36,9 @@ class Aborted(GradcheckError):
     """ggml aborted where it should have refused or worked, in a place from which this process could be kept."""
 
 
+class NoRoom(GradcheckError):
+    """The case needs more memory than there is: it was not begun."""
+
+
 class OutOfMemory(GradcheckError):
-    """The case does not fit in the memory that the worker may use."""
+    """An allocation failed that should have been possible."""

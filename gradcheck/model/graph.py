@@ -1,6 +1,7 @@
 """A graph as plain data."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from gradcheck.model.case import Value
 
@@ -14,6 +15,14 @@ class Cost:
 
     flops: int
     bytes: int
+
+
+class Part(StrEnum):
+    """What of a graph is timed: the last op that computes, all forward nodes, or those of the backward pass alone."""
+
+    OP = "op"
+    FORWARD = "forward"
+    BACKWARD = "backward"
 
 
 @dataclass(frozen=True, slots=True)

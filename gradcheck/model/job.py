@@ -6,6 +6,8 @@ from gradcheck.model.case import Case
 
 #: The name of the reference that is no device of ggml.
 NUMPY = "numpy"
+#: ggml's name of the CPU's device.
+CPU = "CPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +18,12 @@ class Settings:
     limits: bounds of metrics given on the command line; they win over a case's own
     cotangent: "random" (abs(v) in [0.5, 1.5], random signs) or "ones" (the sum loss of the C++ tool)
     max_elements: how many elements of one param are judged at most; more where they cost no further evaluation
-    threads: CPU threads of a worker
+    threads: CPU threads of a case
     budget_s: the time that perf spends on the samples of one case
     repeat: how often eval computes a case; every time must give the same bits
-    backward: whether eval compares gradients too
+    backward: whether eval compares gradients too, and perf times the backward pass in place of the forward one
     reference: what eval compares with: a device, NUMPY, or "auto" for the one that suits the target
+    sched: whether eval runs the target's graphs through ggml's scheduler, with the CPU for what the target lacks
     """
 
     seed: int = 0
@@ -32,6 +35,7 @@ class Settings:
     repeat: int = 1
     backward: bool = False
     reference: str = "auto"
+    sched: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,25 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """Where ggml's scheduler ran the graph of a case.
+
+    nodes: (op, device) of every node that computes, in order; views compute nothing
+    splits: the parts into which the graph was cut, each on one device
+    fallback: the name of the CPU, which takes what the target does not
+    """
+
+    nodes: tuple[tuple[str, str], ...]
+    splits: int
+    fallback: str
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that computed something, each once."""
+        return tuple(dict.fromkeys(device for _, device in self.nodes))
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a mode found out about a case.
 
@@ -44,6 +63,7 @@ class Outcome:
     samples: every timing of perf, in seconds
     tensors: the rows of the graph (mode `graph`), in the form of `gradcheck list --graph`
     invalid_case: the case itself is at fault, which is wrong usage rather than a failure of the target
+    placement: where every node ran; None where the target alone runs a case, without ggml's scheduler
     """
 
     status: Status
@@ -56,6 +76,7 @@ class Outcome:
     tensors: tuple[tuple[Value, ...], ...] = ()
     out: int = -1
     invalid_case: bool = False
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True)

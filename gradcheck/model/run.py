@@ -23,13 +23,14 @@ class DeviceInfo:
 
 @dataclass(frozen=True, slots=True)
 class LibraryInfo:
-    """The ggml that the workers loaded."""
+    """The ggml that the workers loaded; `ops` are the names that its tensors can have as ops."""
 
     ggml_version: str
     ggml_commit: str
     ggml_python_version: str
     path: str
     devices: tuple[DeviceInfo, ...]
+    ops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradcheck.model.case import Case, Shape
-from gradcheck.model.graph import Cost, Description
+from gradcheck.model.graph import Cost, Description, Part
 from gradcheck.model.job import Settings
+from gradcheck.model.result import Placement
+from gradcheck.numerics.timing import Repeatable
 
 Array = NDArray[np.float64]
 Values = Mapping[str, NDArray[Any]]
@@ -27,10 +29,13 @@ class Program(Protocol):
         """The machine epsilon of the narrowest float type in the graph (a quantised type counts as its scale)."""
 
     def load(self, values: Values) -> None:
-        """Convert and write every input."""
+        """Convert and write every input; a flat array is repeated along a larger tensor."""
 
     def stored(self, name: str) -> Array:
         """An input as the device holds it after conversion to its type, in float64."""
+
+    def packed(self, name: str) -> NDArray[np.uint8] | None:
+        """The bytes of an input whose type stores elements in blocks, as they were loaded; None for any other."""
 
     def forward(self) -> Array:
         """Compute the forward graph and read the whole output, in float64."""
@@ -41,9 +46,6 @@ class Program(Protocol):
         A gradient whose shape is not the param's comes back with the shape that it has.
         """
 
-    def compute(self) -> None:
-        """Compute the forward graph without reading anything (for timing)."""
-
     def overwrites(self) -> list[str]:
         """Names of tensors behind whose end something was written since the last `load`."""
 
@@ -53,6 +55,35 @@ class Program(Protocol):
     @property
     def cost(self) -> Cost:
         """What one forward computation takes."""
+
+    def free(self) -> None:
+        """Give the memory back."""
+
+
+class ScheduledProgram(Program, Protocol):
+    """A case's graph that ggml's scheduler runs, on the target and, for what that lacks, on the CPU."""
+
+    @property
+    def placement(self) -> Placement:
+        """Where every node runs."""
+
+
+class TimedProgram(Protocol):
+    """A case's graph that is computed for its time alone: nothing is poisoned, checked or read."""
+
+    @property
+    def ne(self) -> Shape:
+        """The shape of the output, in ggml's order."""
+
+    @property
+    def cost(self) -> Cost:
+        """What one forward computation takes."""
+
+    def load(self, values: Values, cotangent: Array | None = None) -> None:
+        """Write every input, and the gradient of the output where there is a backward graph; compute all once."""
+
+    def repetition(self, part: Part) -> Repeatable:
+        """A part of the graph, to be computed any number of times in one go; it ends with the program."""
 
     def free(self) -> None:
         """Give the memory back."""
@@ -85,7 +116,13 @@ class Device(Protocol):
         """Ggml's name of the device: CPU, CUDA0, Vulkan0..."""
 
     def open(self, case: Case, *, backward: bool = False) -> Program:
-        """Build, check support for every node, allocate. Raises Unsupported, InvalidCase or OutOfMemory."""
+        """Build, check support for every node, allocate. Raises Unsupported, InvalidCase or NoRoom."""
+
+    def open_scheduled(self, case: Case, *, backward: bool = False) -> ScheduledProgram:
+        """The same through ggml's scheduler. Raises Unsupported for what the CPU does not take either."""
+
+    def open_timed(self, case: Case, *, backward: bool = False) -> TimedProgram:
+        """The same for timing. Raises as `open` does."""
 
     def batch(self, case: Case, values: Values, copies: int) -> Batch:
         """`copies` forward graphs that hold `values`."""

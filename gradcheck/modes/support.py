@@ -8,15 +8,20 @@ from gradcheck.modes.bench import Bench
 
 
 def run(case: Case, bench: Bench) -> Outcome:
-    """Ask for every node; nothing is computed. A case that the target takes forward is a PASS."""
+    """Ask for every node; nothing is computed. A case that the target takes forward is a PASS.
+
+    Its counts are the answers, 1 or 0; backward has none where there is nothing to differentiate.
+    """
     forward = _refusal(case, bench, backward=False)
-    backward = "no input is differentiated"
+    answers = [("forward", int(not forward))]
+    backward = "" if case.params else "no input is differentiated"
     if case.params:
         backward = forward or _refusal(case, bench, backward=True)
+        answers.append(("backward", int(not backward)))
     return Outcome(
         status=Status.UNSUPPORTED if forward else Status.PASS,
         reason=forward,
-        counts=(("forward", int(not forward)), ("backward", int(not backward))),
+        counts=tuple(answers),
         notes=(f"no backward: {backward}",) if backward and not forward else (),
     )
 

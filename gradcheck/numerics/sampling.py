@@ -13,6 +13,12 @@ from gradcheck.model.case import Case, Input
 
 Array = NDArray[np.float64]
 
+#: Of a larger tensor whose elements are independent so many are drawn, and repeated along it: drawing and quantising
+#: would take longer than the op. Whole blocks of every quantised type, and a prime number of the largest ones, so that
+#: no two rows near one another are alike.
+DRAWN_ELEMENTS = 1021 * 256
+_INDEPENDENT = ("uniform", "normal", "positive", "integers")
+
 
 def generator(seed: int, *purpose: str) -> Generator:
     """The random generator for one purpose, independent of every other purpose and of the order of use."""
@@ -21,14 +27,20 @@ def generator(seed: int, *purpose: str) -> Generator:
 
 
 def sample_inputs(case: Case, seed: int) -> dict[str, Array]:
-    """Values for every input of a case, in NumPy's order (ne reversed), before conversion to the type."""
+    """Values for every input of a case, in NumPy's order (ne reversed), before conversion to the type.
+
+    A flat array of DRAWN_ELEMENTS stands for a larger tensor along which it is repeated.
+    """
     return {spec.name: sample(spec, generator(seed, case.id, "input", spec.name)) for spec in case.inputs}
 
 
 def sample(spec: Input, rng: Generator) -> Array:
-    """Values for one input, of shape `spec.ne` reversed."""
+    """Values for one input, of shape `spec.ne` reversed, or DRAWN_ELEMENTS of them to be repeated."""
     shape = tuple(reversed(spec.ne))
-    values = _KINDS[spec.init.kind](rng, shape, **dict(spec.init.args))
+    draw, arguments = _KINDS[spec.init.kind], dict(spec.init.args)
+    if spec.init.kind in _INDEPENDENT and math.prod(shape) > DRAWN_ELEMENTS:
+        return draw(rng, (DRAWN_ELEMENTS,), **arguments)
+    values = draw(rng, shape, **arguments)
     return np.ascontiguousarray(values, dtype=np.float64)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from gradcheck.reference.dtypes import SIZES, Array, type_name
+from gradcheck.reference.dtypes import Array, block_of, type_name
 from gradcheck.reference.tensor import Memory, Rule, Tensor, demand, like, new, over, shape4
 
 
@@ -17,29 +17,32 @@ def _same(x: Array) -> Array:
 
 def dup(a: Tensor) -> Tensor:
     """A copy without gaps."""
-    return like(a, _same)
+    return like(a, _same, as_is=True)
 
 
 def dup_inplace(a: Tensor) -> Tensor:
     """A view of `a`, onto which `a` is copied."""
-    return over(a, _same)
+    return over(a, _same, as_is=True)
 
 
 def cast(a: Tensor, kind: str) -> Tensor:
     """A copy without gaps, as another type; a cast to an integer drops the fraction."""
-    return new(type_name(kind), a.ne, _same, a)
+    wanted = type_name(kind)
+    return new(wanted, a.ne, _same, a, as_is=a.type == wanted)
 
 
 def cpy(a: Tensor, b: Tensor) -> Tensor:
     """The elements of `a`, in order, written over those of `b`, in order; the result is a view of `b`."""
     demand(a.elements == b.elements, f"cpy: {a} does not fill {b}")
-    return Tensor(b.type, b.ne, b.nb, b.memory, b.offset, (a, b), lambda x, y: x.reshape(y.shape))
+    return Tensor(
+        b.type, b.ne, b.nb, b.memory, b.offset, (a, b), lambda x, y: x.reshape(y.shape), as_is=a.type == b.type
+    )
 
 
 def _cont(a: Tensor, *ne: int) -> Tensor:
     demand(math.prod(ne) == a.elements, f"cont: {a} has not the elements of {list(ne)}")
     shape = shape4(*ne)
-    return new(a.type, shape, lambda x: x.reshape(shape[::-1]), a)
+    return new(a.type, shape, lambda x: x.reshape(shape[::-1]), a, as_is=True)
 
 
 def set_region(a: Tensor, b: Tensor, nb1: int, nb2: int, nb3: int, offset: int) -> Tensor:
@@ -64,7 +67,7 @@ def acc_inplace(a: Tensor, b: Tensor, nb1: int, nb2: int, nb3: int, offset: int)
 
 def _region(a: Tensor, b: Tensor, nb: tuple[int, int, int], offset: int, add: bool) -> Rule:
     demand(a.is_contiguous, f"{a} is not contiguous")
-    size = SIZES[a.type]
+    size = block_of(a.type)[1]
     # It refuses a window that leaves the elements of a.
     window = Tensor(a.type, b.ne, (size, *nb), Memory(a.elements), offset)
 
@@ -87,7 +90,7 @@ def concat(a: Tensor, b: Tensor, dim: int) -> Tensor:
     demand(0 <= dim < 4 and a.type == b.type, f"concat: {a} and {b} along {dim}")
     demand(all(i == dim or a.ne[i] == b.ne[i] for i in range(4)), f"concat: {a} and {b} differ beside dimension {dim}")
     ne = shape4(*(n + b.ne[i] * (i == dim) for i, n in enumerate(a.ne)))
-    return new(a.type, ne, lambda x, y: np.concatenate((x, y), axis=3 - dim), a, b)
+    return new(a.type, ne, lambda x, y: np.concatenate((x, y), axis=3 - dim), a, b, as_is=True)
 
 
 def set_1d(a: Tensor, b: Tensor, offset: int) -> Tensor:

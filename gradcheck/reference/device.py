@@ -1,5 +1,6 @@
 """The NumPy reference as a device: it opens programs that compute a case's forward graph in float64."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, Never
 
@@ -11,9 +12,13 @@ from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Case, Input, Shape
 from gradcheck.model.errors import InvalidCase, Unsupported
 from gradcheck.model.graph import Cost
-from gradcheck.reference.dtypes import EPSILONS, SIZES, Array, loaded, type_name
+from gradcheck.model.room import demand_room
+from gradcheck.reference.dtypes import EPSILONS, Array, loaded, row_size, type_name
 from gradcheck.reference.functions import call, word
 from gradcheck.reference.tensor import Tensor, new
+
+#: Each tensor in float64, and as much again for what a rule makes on the way.
+_BYTES_PER_ELEMENT = 16
 
 
 class ReferenceDevice:
@@ -35,6 +40,14 @@ class ReferenceDevice:
         """Unsupported: there is no graph of ggml to describe."""
         raise Unsupported("the NumPy reference has no graph of ggml to describe")
 
+    def open_scheduled(self, *_case: Any, **_options: Any) -> Never:
+        """Unsupported: ggml schedules for its own devices."""
+        raise Unsupported("the NumPy reference is no device that ggml can schedule for")
+
+    def open_timed(self, *_case: Any, **_options: Any) -> Never:
+        """Unsupported: a reference is not timed."""
+        raise Unsupported("the NumPy reference is not timed")
+
     def batch(self, *_arguments: Any, **_options: Any) -> Never:
         """Unsupported: numeric gradients are for devices."""
         raise Unsupported("the NumPy reference does not compute in batches")
@@ -55,6 +68,10 @@ class ReferenceProgram:
             raise InvalidCase(f"`out` is {made['out']!r}, not a tensor")
         self._out: Tensor = made["out"]
         self._nodes = _in_order(self._out)
+        held = [*self._inputs.values(), *(node for node in self._nodes if node.rule is not None)]
+        demand_room(_BYTES_PER_ELEMENT * sum(tensor.elements for tensor in held), "the NumPy reference")
+        # A copy of what nothing is written into would only take room.
+        self._rewritten = {id(node.memory) for node in self._nodes if node.rule is not None}
 
     @property
     def ne(self) -> Shape:
@@ -74,29 +91,29 @@ class ReferenceProgram:
     def cost(self) -> Cost:
         """Bytes of the inputs and the output together, as a target holds them; a reference is not timed."""
         tensors = (*self._inputs.values(), self._out)
-        return Cost(flops=0, bytes=sum(SIZES[tensor.type] * tensor.elements for tensor in tensors))
+        return Cost(flops=0, bytes=sum(row_size(tensor.type, tensor.elements) for tensor in tensors))
 
     def load(self, values: Mapping[str, NDArray[Any]]) -> None:
         """Take every input, as its type holds it. Raises KeyError or ValueError where one is missing or misshapen."""
         for name, tensor in self._inputs.items():
-            self._stored[name] = loaded(tensor.type, values[name]).reshape(tensor.shape)
+            self._stored[name] = _filled(loaded(tensor.type, values[name]), tensor.shape)
 
     def stored(self, name: str) -> Array:
         """An input after conversion to its type."""
         return self._stored[name].copy()
 
+    def packed(self, _name: str) -> None:
+        """None: it holds values, not bytes."""
+
     def forward(self) -> Array:
         """Compute the graph and give the whole output."""
         for name, tensor in self._inputs.items():
-            tensor.memory.values[:] = self._stored[name].ravel()
+            stored = self._stored[name].reshape(-1)
+            tensor.memory.values = stored.copy() if id(tensor.memory) in self._rewritten else stored
         with np.errstate(all="ignore"):
             for node in self._nodes:
                 _compute(node)
         return self._out.array.copy()
-
-    def compute(self) -> None:
-        """The same without giving the output."""
-        self.forward()
 
     def backward(self, *_cotangent: Any, **_options: Any) -> Never:
         """Unsupported: the reference is forward only."""
@@ -109,6 +126,12 @@ class ReferenceProgram:
     def free(self) -> None:
         """Drop the graph; harmless when repeated."""
         self._nodes, self._stored, self._inputs = [], {}, {}
+
+
+def _filled(values: Array, shape: tuple[int, ...]) -> Array:
+    """Values in their shape; a flat array is repeated along a larger one."""
+    smaller = values.ndim == 1 and 0 < values.size < math.prod(shape)
+    return np.resize(values, shape) if smaller else values.reshape(shape)
 
 
 def _input(declared: Input) -> Tensor:

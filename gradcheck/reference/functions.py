@@ -1,5 +1,6 @@
 """The functions and words that graphs use, by name: the reference's side of the graph language."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from gradcheck.model.errors import InvalidCase, Unsupported
+from gradcheck.reference.attention import FUNCTIONS as ATTENTION
 from gradcheck.reference.binary import FUNCTIONS as BINARY
 from gradcheck.reference.conv import FUNCTIONS as CONV
 from gradcheck.reference.copy import FUNCTIONS as COPY
-from gradcheck.reference.dtypes import SIZES, type_name
+from gradcheck.reference.create import FUNCTIONS as CREATE
+from gradcheck.reference.custom import CALLBACKS
+from gradcheck.reference.custom import FUNCTIONS as CUSTOM
+from gradcheck.reference.dtypes import block_of, row_size, type_name
 from gradcheck.reference.glu import FUNCTIONS as GLU
 from gradcheck.reference.index import FUNCTIONS as INDEX
 from gradcheck.reference.linalg import FUNCTIONS as LINALG
@@ -19,10 +24,14 @@ from gradcheck.reference.matmul import FUNCTIONS as MATMUL
 from gradcheck.reference.norm import FUNCTIONS as NORM
 from gradcheck.reference.optimizer import FUNCTIONS as OPTIMIZER
 from gradcheck.reference.pool import FUNCTIONS as POOL
+from gradcheck.reference.recurrent import FUNCTIONS as RECURRENT
 from gradcheck.reference.reduce import FUNCTIONS as REDUCE
+from gradcheck.reference.resize import FUNCTIONS as RESIZE
+from gradcheck.reference.resize import WORDS as RESIZE_WORDS
 from gradcheck.reference.rope import FUNCTIONS as ROPE
 from gradcheck.reference.softmax import FUNCTIONS as SOFTMAX
-from gradcheck.reference.tensor import contiguous
+from gradcheck.reference.spatial import FUNCTIONS as SPATIAL
+from gradcheck.reference.transposed import FUNCTIONS as TRANSPOSED
 from gradcheck.reference.unary import FUNCTIONS as UNARY
 from gradcheck.reference.views import FUNCTIONS as VIEWS
 
@@ -41,21 +50,28 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **COPY,
     **INDEX,
     **CONV,
+    **TRANSPOSED,
     **POOL,
+    **SPATIAL,
+    **RESIZE,
+    **ATTENTION,
+    **RECURRENT,
+    **CREATE,
     **LOSS,
     **OPTIMIZER,
+    **CUSTOM,
     "nelements": lambda a: a.elements,
     "nrows": lambda a: a.ne[1] * a.ne[2] * a.ne[3],
-    "nbytes": lambda a: sum((n - 1) * step for n, step in zip(a.ne, a.nb, strict=True)) + SIZES[a.type],
-    "element_size": lambda a: SIZES[a.type],
-    "type_size": lambda kind: SIZES[type_name(kind)],
-    "row_size": lambda kind, n: contiguous(type_name(kind), (n, 1, 1, 1))[1],
-    "blck_size": lambda _kind: 1,
+    "nbytes": lambda a: a.nbytes,
+    "element_size": lambda a: block_of(a.type)[1],
+    "type_size": lambda kind: block_of(type_name(kind))[1],
+    "row_size": lambda kind, n: row_size(type_name(kind), n),
+    "blck_size": lambda kind: block_of(type_name(kind))[0],
 }
-#: Enum words stand for themselves.
+#: Enum words stand for themselves, but for those that graphs reckon with.
 _WORDS = (
     "TYPE_", "UNARY_OP_", "GLU_OP_", "OP_POOL_", "ROPE_TYPE_", "TRI_TYPE_", "SORT_ORDER_", "PREC_", "HINT_",
-    "SCALE_MODE_", "SCALE_FLAG_",
+    "N_TASKS_",
 )  # fmt: skip
 
 
@@ -65,17 +81,24 @@ def call(name: str, values: list[Any]) -> Any:
     if function is None:
         raise Unsupported(f"the NumPy reference has no {name} yet")
     try:
-        inspect.signature(function).bind(*values)
+        _signature(function).bind(*values)
     except TypeError as error:
         raise InvalidCase(f"{name}: {error}") from None
     return function(*(_single(value) for value in values))
 
 
-def word(name: str) -> str:
-    """An enum word without its GGML_, as itself. Raises KeyError where it cannot be one."""
-    if name.isupper() and name.startswith(_WORDS):
+def word(name: str) -> str | int:
+    """An enum word without its GGML_, or a callback, as itself or as its number. Raises KeyError for others."""
+    if name in RESIZE_WORDS:
+        return RESIZE_WORDS[name]
+    if name in CALLBACKS or (name.isupper() and name.startswith(_WORDS)):
         return name
     raise KeyError(name)
+
+
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
 
 
 def _single(value: Any) -> Any:

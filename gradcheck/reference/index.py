@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradcheck.reference.binary import tiled
-from gradcheck.reference.dtypes import Array
+from gradcheck.reference.dtypes import Array, check_writable, narrowed
 from gradcheck.reference.tensor import Tensor, demand, new, over
 
 
@@ -43,16 +43,18 @@ def get_rows_back(grad: Tensor, rows: Tensor, shape: Tensor) -> Tensor:
 def set_rows(a: Tensor, b: Tensor, rows: Tensor) -> Tensor:
     """a[:, rows[i, c, d], c, d] = b[:, i, c, d], written into `a`; rows are repeated along dimensions 1 and 2."""
     demand(a.ne[0] == b.ne[0] and a.ne[2:] == b.ne[2:] and b.ne[1] == rows.ne[0], f"set_rows: {b} is no part of {a}")
+    check_writable(a.type)
 
     def rule(x: Array, values: Array, chosen: Array) -> Array:
         out = np.array(x)
         if not values.size:
             return out
         numbers = _numbers(tiled(chosen[0], values.shape[:3]), x.shape[2])
-        np.put_along_axis(out, numbers[..., None], values, axis=2)
+        # The other rows stay as they are stored: to quantise them once more could change them.
+        np.put_along_axis(out, numbers[..., None], narrowed(a.type, values), axis=2)
         return out
 
-    return over(a, rule, b, rows)
+    return over(a, rule, b, rows, as_is=True)
 
 
 def _numbers(rows: Array, limit: int) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradcheck.model.case import Shape
 from gradcheck.model.errors import InvalidCase
@@ -54,6 +55,23 @@ def argsort(a: Tensor, order: str | int) -> Tensor:
     return new("i32", a.ne, lambda x: np.argsort(sign * x, axis=-1, kind="stable").astype(np.float64), a)
 
 
+def top_k(a: Tensor, k: int) -> Tensor:
+    """The indices of the k largest elements of each row, i32. ggml promises no order; here the largest comes first."""
+    demand(0 < k <= a.ne[0], f"top_k: the {k} largest of {a}")
+    return new("i32", (k, *a.ne[1:]), lambda x: _descending(x)[..., :k].astype(np.float64), a)
+
+
+def argsort_top_k(a: Tensor, k: int) -> Tensor:
+    """The first k of each row of argsort, descending: a view of it."""
+    demand(0 < k <= a.ne[0], f"argsort_top_k: the {k} largest of {a}")
+    order = argsort(a, "SORT_ORDER_DESC")
+    return Tensor("i32", (k, *a.ne[1:]), order.nb, order.memory, 0, (order,))
+
+
+def _descending(x: Array) -> NDArray[np.int64]:
+    return np.argsort(-x, axis=-1, kind="stable")
+
+
 def count_equal(a: Tensor, b: Tensor) -> Tensor:
     """How many elements are the same in both: ne = [1], i64."""
     demand(a.ne == b.ne, f"count_equal: {a} and {b} differ")
@@ -67,5 +85,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cumsum": cumsum,
     "argmax": argmax,
     "argsort": argsort,
+    "top_k": top_k,
+    "argsort_top_k": argsort_top_k,
     "count_equal": count_equal,
 }

@@ -130,6 +130,13 @@ def _multi(make: Callable[..., Tensor], sign: float = 1.0) -> Callable[..., Tens
     return rope_multi
 
 
+def _custom(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def rope_custom(a: Tensor, positions: Tensor, n_dims: int, mode: int | str, *numbers: float) -> Tensor:
+        return _made(make, 1.0, a, positions, None, n_dims, mode, (0, 0, 0, 0), numbers)
+
+    return rope_custom
+
+
 def _plain(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def rope(a: Tensor, positions: Tensor, n_dims: int, mode: int | str) -> Tensor:
         return _made(make, 1.0, a, positions, None, n_dims, mode, (0, 0, 0, 0), (0, 10000.0, 1.0, 0.0, 1.0, 0.0, 0.0))
@@ -169,6 +176,8 @@ def _made(
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rope": _plain(like),
     "rope_inplace": _plain(over),
+    "rope_custom": _custom(like),
+    "rope_custom_inplace": _custom(over),
     "rope_ext": _function(like),
     "rope_ext_inplace": _function(over),
     "rope_ext_back": _function(like, -1.0),

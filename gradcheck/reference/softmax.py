@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.model.errors import InvalidCase, Unsupported
+from gradcheck.model.errors import InvalidCase
 from gradcheck.reference.binary import tiled
 from gradcheck.reference.dtypes import Array
-from gradcheck.reference.tensor import Tensor, demand, like, over
+from gradcheck.reference.tensor import Rule, Tensor, demand, like, over
 
 
 def slopes(heads: int, max_bias: float) -> Array:
@@ -23,6 +23,23 @@ def slopes(heads: int, max_bias: float) -> Array:
     n = 2 ** int(math.log2(heads))
     exponents = [(h + 1) / n if h < n else (h - n + 0.5) / n for h in range(heads)]
     return 2.0 ** (-max_bias * np.array(exponents))
+
+
+def powers_and_sum(z: Array, sinks: Array | None) -> tuple[Array, Array]:
+    """exp(z - m) for each row and their sums, m being the row's largest element; z is overwritten.
+
+    z: [n, heads, rows, ...]; with sinks m is at least sinks[head], and exp(sinks[head] - m) joins the sum
+    """
+    largest = z.max(axis=-1, keepdims=True)
+    sink = None if sinks is None else sinks.ravel()[None, :, None, None]
+    if sink is not None:
+        largest = np.maximum(largest, sink)
+    # In a row of -inf alone the differences would be NaN, and not only their quotients.
+    shift = np.where(np.isneginf(largest), 0.0, largest)
+    z -= shift
+    powers: Array = np.exp(z, out=z)
+    total = powers.sum(axis=-1, keepdims=True)
+    return powers, total if sink is None else total + np.exp(sink - shift)
 
 
 def soft_max_ext(a: Tensor, mask: Tensor | int | None, scale: float, max_bias: float) -> Tensor:
@@ -48,11 +65,18 @@ def soft_max_add_sinks(out: Tensor, sinks: Tensor | int | None) -> None:
     out.sources = (*out.sources[:2], given)
 
 
-def soft_max_ext_back(grad: Tensor, y: Tensor, scale: float, max_bias: float) -> Tensor:
-    """The gradient of y = soft_max_ext(a): scale y (g - sum(g y))."""
-    if max_bias:
-        raise Unsupported("the NumPy reference has no soft_max_ext_back with a bias")
-    return like(grad, lambda g, p: scale * p * (g - np.sum(g * p, axis=-1, keepdims=True)), y)
+def soft_max_ext_back(grad: Tensor, y: Tensor, scale: float, _max_bias: float) -> Tensor:
+    """The gradient of y = soft_max_ext(a): scale y (g - sum(g y)), whatever was added to `a`."""
+    return like(grad, _back_rule(scale), y)
+
+
+def soft_max_ext_back_inplace(grad: Tensor, y: Tensor, scale: float, _max_bias: float) -> Tensor:
+    """The same, written into `grad`."""
+    return over(grad, _back_rule(scale), y)
+
+
+def _back_rule(scale: float) -> Rule:
+    return lambda g, p: scale * p * (g - np.sum(g * p, axis=-1, keepdims=True))
 
 
 def diag_mask_inf(a: Tensor, past: int) -> Tensor:
@@ -96,14 +120,9 @@ def _rule(scale: float, max_bias: float) -> Callable[..., Array]:
         z = scale * x
         if mask is not None:
             rows = tiled(mask[:, :, : x.shape[2]], x.shape)
-            z = z + slopes(x.shape[1], max_bias)[:, None, None] * rows
-        largest = z.max(axis=-1, keepdims=True)
-        sink = None if sinks is None else sinks.ravel()[None, :, None, None]
-        if sink is not None:
-            largest = np.maximum(largest, sink)
-        powers = np.exp(z - largest)
-        total = powers.sum(axis=-1, keepdims=True)
-        out: Array = powers / (total if sink is None else total + np.exp(sink - largest))
+            z += slopes(x.shape[1], max_bias)[:, None, None] * rows
+        powers, total = powers_and_sum(z, sinks)
+        out: Array = powers / total
         return out
 
     return rule
@@ -116,6 +135,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "soft_max_ext_inplace": soft_max_ext_inplace,
     "soft_max_add_sinks": soft_max_add_sinks,
     "soft_max_ext_back": soft_max_ext_back,
+    "soft_max_ext_back_inplace": soft_max_ext_back_inplace,
     "diag_mask_inf": diag_mask_inf,
     "diag_mask_inf_inplace": diag_mask_inf_inplace,
     "diag_mask_zero": diag_mask_zero,

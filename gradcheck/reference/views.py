@@ -5,12 +5,17 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcheck.model.case import Shape
-from gradcheck.reference.dtypes import SIZES
+from gradcheck.reference.dtypes import block_of
 from gradcheck.reference.tensor import Tensor, contiguous, demand, shape4
 
 
 def _window(a: Tensor, ne: Shape, nb: Shape, offset: int) -> Tensor:
     return Tensor(a.type, ne, nb, a.memory, a.offset + offset, (a,))
+
+
+def view_tensor(a: Tensor) -> Tensor:
+    """All of `a`, with its strides."""
+    return _window(a, a.ne, a.nb, 0)
 
 
 def view_1d(a: Tensor, ne0: int, offset: int) -> Tensor:
@@ -21,17 +26,17 @@ def view_1d(a: Tensor, ne0: int, offset: int) -> Tensor:
 
 def view_2d(a: Tensor, ne0: int, ne1: int, nb1: int, offset: int) -> Tensor:
     """ne1 rows of ne0 elements; a row begins nb1 bytes after the one before it."""
-    return _window(a, shape4(ne0, ne1), (SIZES[a.type], nb1, nb1 * ne1, nb1 * ne1), offset)
+    return _window(a, shape4(ne0, ne1), (block_of(a.type)[1], nb1, nb1 * ne1, nb1 * ne1), offset)
 
 
 def view_3d(a: Tensor, ne0: int, ne1: int, ne2: int, nb1: int, nb2: int, offset: int) -> Tensor:
     """ne2 such matrices, nb2 bytes apart."""
-    return _window(a, shape4(ne0, ne1, ne2), (SIZES[a.type], nb1, nb2, nb2 * ne2), offset)
+    return _window(a, shape4(ne0, ne1, ne2), (block_of(a.type)[1], nb1, nb2, nb2 * ne2), offset)
 
 
 def view_4d(a: Tensor, ne0: int, ne1: int, ne2: int, ne3: int, nb1: int, nb2: int, nb3: int, offset: int) -> Tensor:
     """ne3 of those, nb3 bytes apart."""
-    return _window(a, shape4(ne0, ne1, ne2, ne3), (SIZES[a.type], nb1, nb2, nb3), offset)
+    return _window(a, shape4(ne0, ne1, ne2, ne3), (block_of(a.type)[1], nb1, nb2, nb3), offset)
 
 
 def permute(a: Tensor, axis0: int, axis1: int, axis2: int, axis3: int) -> Tensor:
@@ -59,6 +64,7 @@ def _reshaped(a: Tensor, *ne: int) -> Tensor:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "view_tensor": view_tensor,
     "view_1d": view_1d,
     "view_2d": view_2d,
     "view_3d": view_3d,

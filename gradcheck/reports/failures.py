@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from gradcheck.model.result import Evidence, Metric, Result
 from gradcheck.model.run import Run
 from gradcheck.model.status import Status
+from gradcheck.reports.placement import placement_text
 from gradcheck.reports.repeat import repeat_command
 from gradcheck.reports.view import STYLES, Detail
 from gradcheck.reports.wording import (
@@ -55,6 +56,8 @@ def case_lines(run: Run) -> "Iterator[Text]":
         facts = [_metric_text(metric, compare=False) for metric in result.outcome.metrics]
         facts.append(duration(result.elapsed_s))
         line.append(f"  {', '.join(facts)}")
+        if result.outcome.placement is not None:
+            line.append(f"  {placement_text(result.outcome.placement)}")
         if reason := _reason(result):
             line.append(f"  {one_line(reason)}")
         yield line
@@ -73,6 +76,8 @@ def _block(run: Run, result: Result, detail: Detail) -> "Iterator[Text]":
         yield _labelled("counts", ", ".join(f"{count} {name}" for name, count in outcome.counts))
     if outcome.evidence:
         yield from _labelled_lines("worst", evidence_rows(result.mode, outcome.evidence))
+    if outcome.placement is not None:
+        yield _labelled("placed", placement_text(outcome.placement))
     yield from _labelled_lines("note", outcome.notes)
     yield from _labelled_lines("log", _log_tail(result.log, detail), "dim")
     yield _labelled("repeat", repeat_command(run.info, result), "bold")

@@ -15,6 +15,7 @@ _OPTIONS: dict[str, str] = {
     "reference": "--reference",
     "repeat": "--repeat",
     "backward": "--backward",
+    "sched": "--sched",
 }
 
 #: Options of the command that no record holds but that a repetition needs, and whether they take a value.
@@ -31,6 +32,8 @@ def repeat_command(info: RunInfo, result: Result) -> str:
     words = ["gradcheck", result.mode, "-b", result.target, "-o", result.case_id]
     words += ["--seed", str(info.settings.seed)]
     words += _changed_settings(info.settings)
+    if result.mode == "perf" and "--threads" not in words:
+        words += ["--threads", str(info.settings.threads)]  # the default of perf is another one
     words += carried_options(info.command)
     return shlex.join(words)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradcheck.model.result import Result
-from gradcheck.model.run import Run
+from gradcheck.model.run import Run, RunInfo
 from gradcheck.model.status import Status
 from gradcheck.reports.view import STYLES, View
 from gradcheck.reports.wording import duration, measured_time, rate, scientific
@@ -21,6 +21,8 @@ Group = tuple[Result, ...]
 
 _BAD = tuple(status for status in Status if status.bad)
 _LABEL_MINIMUM = 12
+#: The id of a case, which is much longer than the name of an op, shall not be folded into a narrow stripe.
+_CASE_MINIMUM = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Column:
 
     statuses: what a status column counts; it is left out where none occurs, unless `always`
     rank: the order in which columns go when the width is short, highest first; 0 never goes
+    optional: left out where no row has anything to say
     """
 
     heading: str
@@ -36,6 +39,7 @@ class Column:
     statuses: tuple[Status, ...] = ()
     always: bool = False
     rank: int = 0
+    optional: bool = False
 
 
 def _count(*statuses: Status, heading: str = "", always: bool = False, rank: int = 0) -> Column:
@@ -67,21 +71,40 @@ def _answer(heading: str) -> Column:
     return Column(heading, cell)
 
 
-def _median(heading: str, metric: str, word: Callable[[float], str], rank: int = 0) -> Column:
-    def cell(group: Group) -> str:
-        values = [m.value for r in group for m in r.outcome.metrics if m.name == metric]
-        return word(statistics.median(values)) if values else "-"
+def _time_or_status(group: Group) -> str:
+    """The time of a case, or how it ended where it has none."""
+    untimed = {r.status.value.lower() for r in group if not _values((r,), "time")}
+    return ", ".join(sorted(untimed)) or _median_time(group, "time")
 
-    return Column(heading, cell, rank=rank)
+
+def _median_time(group: Group, metric: str) -> str:
+    values = _values(group, metric)
+    return measured_time(statistics.median(values)) if values else "-"
 
 
 def _spread(group: Group) -> str:
     """The distance between the quartiles of the samples, in per cent of the median."""
-    samples = [s for r in group for s in r.outcome.samples]
-    if len(samples) < 4 or not (median := statistics.median(samples)):
+    low, median, high = (_values(group, name) for name in ("time_q1", "time", "time_q3"))
+    if not (low and median and high and median[0]):
         return "-"
-    low, _, high = statistics.quantiles(samples, n=4)
-    return f"{100 * (high - low) / median:.0f}%"
+    return f"{100 * (high[0] - low[0]) / median[0]:.0f}%"
+
+
+def _rate(group: Group) -> str:
+    """Operations a second where the case declares them, else bytes."""
+    for metric, unit in (("flops", "FLOPS"), ("bandwidth", "B/s")):
+        if values := _values(group, metric):
+            return rate(statistics.median(values), unit)
+    return "-"
+
+
+def _runs(group: Group) -> str:
+    counts = [count for r in group for name, count in r.outcome.counts if name == "runs"]
+    return f"{sum(counts):,}" if counts else "-"
+
+
+def _values(group: Group, metric: str) -> list[float]:
+    return [m.value for r in group for m in r.outcome.metrics if m.name == metric]
 
 
 def _elapsed(group: Group) -> str:
@@ -104,12 +127,11 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "grad": (*_VERDICTS, _worst("MAA", "maa", 1), _worst("element", "element", 4), _TIME),
     "eval": (*_VERDICTS, _worst("NMSE", "nmse", 1), _TIME),
     "perf": (
-        *_TROUBLE,
-        _count(Status.UNSUPPORTED, rank=3),
-        _count(Status.SKIP, rank=4),
-        _median("time", "time", measured_time),
+        Column("time", _time_or_status),
         Column("spread", _spread, rank=2),
-        _median("bandwidth", "bandwidth", lambda value: rate(value, "B/s"), rank=1),
+        Column("rate", _rate, rank=1, optional=True),
+        Column("whole graph", lambda group: _median_time(group, "graph_time"), rank=7, optional=True),
+        Column("runs", _runs, rank=6),
     ),
     "support": (
         Column("cases", lambda group: str(len(group)), rank=1),
@@ -123,25 +145,25 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 def result_tables(run: Run, view: View) -> "list[Table]":
     """A table for each target that has results."""
     targets = tuple(dict.fromkeys(result.target for result in run.results))
-    return [
-        _table(run.info.mode, tuple(r for r in run.results if r.target == target), view, target) for target in targets
-    ]
+    return [_table(run.info, tuple(r for r in run.results if r.target == target), view, target) for target in targets]
 
 
-def _table(mode: str, results: Group, view: View, target: str) -> "Table":
+def _table(info: RunInfo, results: Group, view: View, target: str) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
+    mode = info.mode
     by_case = mode == "perf"
     groups = _groups(results, by_case)
     bad = {label for label, group in groups.items() if any(r.status.bad for r in group)}
     mark_width = 2 if bad else 0
     labels = max(map(len, groups))
     room = view.width - mark_width
-    columns = fit(COLUMNS[mode], results, groups.values(), room - labels, room - min(labels, _LABEL_MINIMUM))
+    narrowest = max(_LABEL_MINIMUM, min(_CASE_MINIMUM, room // 2)) if by_case else _LABEL_MINIMUM
+    columns = fit(COLUMNS[mode], results, groups.values(), room - labels, room - min(labels, narrowest))
     # A divider of one blank and a left padding of one: two blanks between columns, none outside.
     table = Table(box=_box(view), show_edge=False, pad_edge=False, padding=(0, 0, 0, 1), header_style="bold")
-    table.title, table.title_justify, table.title_style = f"{mode} on {target}", "left", "bold"
+    table.title, table.title_justify, table.title_style = table_title(info, target), "left", "bold"
     if bad:
         table.add_column("", width=1, no_wrap=True)  # "!" where something is bad
     table.add_column("case" if by_case else "op", overflow="fold", min_width=len("total"))
@@ -156,6 +178,20 @@ def _table(mode: str, results: Group, view: View, target: str) -> "Table":
         totals = [text for _, text in _cells(columns, results)]
         table.add_row(*([""] if bad else []), "total", *totals, style="bold")
     return table
+
+
+def speaks(column: Column, everything: Group) -> bool:
+    """Whether a column has more than zeros and dashes to show."""
+    if column.optional:
+        return column.cell(everything) != "-"
+    return not column.statuses or column.always or any(result.status in column.statuses for result in everything)
+
+
+def table_title(info: RunInfo, target: str) -> str:
+    """What a table is of, as in `grad on CPU`."""
+    # Times of one pass must not be taken for those of both.
+    alone = " (the backward pass alone)" if info.mode == "perf" and info.settings.backward else ""
+    return f"{info.mode} on {target}{alone}"
 
 
 def _groups(results: Group, by_case: bool) -> dict[str, Group]:
@@ -175,7 +211,7 @@ def fit(
     """
     rows = [*groups, everything]
     present = {result.status for result in everything}
-    chosen = [c for c in columns if not c.statuses or c.always or present & set(c.statuses)]
+    chosen = [c for c in columns if speaks(c, everything)]
     if _width(chosen, rows) > comfort:
         chosen = [c for c in chosen if not c.statuses or not c.rank or present & set(c.statuses)]
     if _width(chosen, rows) > room and sum(_is_bad(c) for c in chosen) > 1:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 from gradcheck.model.run import Run, RunInfo
 from gradcheck.reports.exit_code import ExitCode, exit_code
 from gradcheck.reports.failures import case_lines, failure_blocks, failure_ids
+from gradcheck.reports.placement import placement_lines
 from gradcheck.reports.summary import summary_line
 from gradcheck.reports.table import result_tables
 from gradcheck.reports.view import Detail, View, console_for
+from gradcheck.reports.wording import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +39,8 @@ def print_report(run: Run, view: View, console: "Console") -> None:
             console.print(line, soft_wrap=True)
     else:
         _print_details(run, view, console)
+    for places in placement_lines(run):
+        console.print(places, soft_wrap=True)
     console.print(summary_line(run), style=_SUMMARY_STYLES[exit_code(run)], soft_wrap=True)
 
 
@@ -64,4 +68,6 @@ def header_line(info: RunInfo) -> str:
     described = {device.name: device.description for device in library.devices}
     devices = ", ".join(f"{t} ({described[t]})" if described.get(t) else t for t in info.targets)
     ggml = f"ggml {library.ggml_version}{commit}"
-    return f"gradcheck {info.gradcheck_version}, {ggml}, {devices or 'no device'}"
+    # Times mean nothing without them, and what is no CPU may use them too (BLAS does).
+    threads = f", {plural(info.settings.threads, 'CPU thread')}" if info.mode == "perf" else ""
+    return f"gradcheck {info.gradcheck_version}, {ggml}, {devices or 'no device'}{threads}"

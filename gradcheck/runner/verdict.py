@@ -3,26 +3,31 @@
 import dataclasses
 from fnmatch import fnmatchcase
 
-from gradcheck.model.job import Job
+from gradcheck.model.case import KnownFailure
+from gradcheck.model.job import CPU, Job
 from gradcheck.model.result import Outcome, Result
+from gradcheck.model.server import is_server, parse_server
 from gradcheck.model.status import Status
 
 
 def judge(job: Job, outcome: Outcome, elapsed_s: float, log: str = "") -> Result:
     """The result of a job. An outcome that the case announces as known is XFAIL; a pass in its place XPASS.
 
-    Any other status stays as it is: a known failure that ends in a new way is news.
+    Any other status stays as it is: a known failure that ends in a new way is news. Only where the target itself is
+    what an entry speaks of, with memory of its own, does a pass show that ggml is mended.
     """
+    computing = _computing(job, outcome)
     entries = [
         entry
         for entry in job.case.known
-        if entry.mode == job.mode and fnmatchcase(job.target.lower(), entry.target.lower())
+        if entry.mode == job.mode and any(_concerns(entry, name) for name in computing)
     ]
+    entries.sort(key=lambda entry: not _concerns(entry, job.target))
     known = next((entry for entry in entries if entry.status is outcome.status), entries[0] if entries else None)
     status = outcome.status
     if known is not None and status is known.status:
         status = Status.XFAIL
-    elif known is not None and status is Status.PASS:
+    elif known is not None and status is Status.PASS and _concerns(known, job.target) and not job.settings.sched:
         status = Status.XPASS
     return Result(
         index=job.index,
@@ -37,6 +42,23 @@ def judge(job: Job, outcome: Outcome, elapsed_s: float, log: str = "") -> Result
         log=log,
         known=known,
     )
+
+
+def _concerns(entry: KnownFailure, device: str) -> bool:
+    return fnmatchcase(device.lower(), entry.target.lower())
+
+
+def _computing(job: Job, outcome: Outcome) -> set[str]:
+    """The names of what can be to blame: the target, what its server has, and where ggml's scheduler ran nodes."""
+    names = {job.target}
+    if is_server(job.target):
+        names.add(parse_server(job.target).serves or job.target)
+    if outcome.placement is not None:
+        names.update(outcome.placement.devices)
+    elif job.settings.sched and outcome.status is Status.CRASH:
+        # What died on the way has told nobody where it was.
+        names.add(CPU)
+    return names
 
 
 def after_crash(outcome: Outcome, reason: str, served: int) -> Outcome:

@@ -5,7 +5,7 @@ import traceback
 from pathlib import Path
 
 from gradcheck.language.parse import LanguageError
-from gradcheck.model.errors import Aborted, GradcheckError, InvalidCase, OutOfMemory, Unsupported
+from gradcheck.model.errors import Aborted, GradcheckError, InvalidCase, NoRoom, OutOfMemory, Unsupported
 from gradcheck.model.job import Job
 from gradcheck.model.result import Outcome
 from gradcheck.model.status import Status
@@ -40,6 +40,8 @@ def outcome_of(error: Exception) -> Outcome:
     text = str(error)
     if isinstance(error, Unsupported):
         return Outcome(Status.UNSUPPORTED, text)
+    if isinstance(error, NoRoom):
+        return Outcome(Status.SKIP, text)
     if isinstance(error, Aborted):
         return Outcome(Status.CRASH, text)
     if isinstance(error, InvalidCase | LanguageError):

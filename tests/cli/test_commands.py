@@ -146,7 +146,10 @@ def test_defaults_are_those_of_the_records(api: FakeApi) -> None:
     assert code_of("eval", "--reference", "CUDA0") == 0
     assert api.asked.settings == Settings(reference="CUDA0")
     assert code_of("perf", "--budget", "0.5") == 0
-    assert api.asked.settings == Settings(budget_s=0.5, threads=os.cpu_count() or 1)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    assert api.asked.settings == Settings(budget_s=0.5, threads=processors)
+    assert code_of("perf", "--backward", "--threads", "3") == 0
+    assert api.asked.settings == Settings(backward=True, threads=3)
     assert code_of("support") == 0
     assert api.asked.mode == "support"
 

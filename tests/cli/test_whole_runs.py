@@ -99,6 +99,8 @@ def test_a_failure_comes_with_the_command_that_repeats_it(mixed: str) -> None:
         (["eval", "-o", "GOOD,LAST"], 0),
         (["support", "-o", "RULELESS"], 0),
         (["perf", "-o", "GOOD", "--budget", "0.01"], 0),
+        (["perf", "-o", "GOOD", "--budget", "0.01", "--backward"], 0),
+        (["perf", "-o", "RULELESS", "--budget", "0.01", "--backward"], 3),
     ],
 )
 def test_exit_codes(arguments: list[str], code: int, mixed: str) -> None:
@@ -120,3 +122,14 @@ def test_list_prints_graphs_as_data(mixed: str) -> None:
             ["SILU", "out", "f32", [8, 3, 1, 1], [4, 32, 96, 96], 0, 0, [0], "a"],
         ],
     }
+
+
+def test_a_case_that_does_not_fit_is_skipped_with_the_figures(tmp_path: Path) -> None:
+    path = tmp_path / "large.yaml"
+    path.write_text("{op: LARGE, inputs: {a: [1048576, 1000]}, graph: 'out = silu(a)'}", encoding="utf-8")
+    for mode in ("eval", "perf"):
+        done = run(mode, "-b", "cpu", "--case", str(path), "--max-memory", "1G", "-v")
+        assert done.returncode == 3
+        assert "SKIP" in done.stdout
+        assert "the graph on CPU takes about 7.8 GiB, and " in done.stdout
+        assert "MiB of the case's memory is left" in done.stdout

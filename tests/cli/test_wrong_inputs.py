@@ -32,11 +32,20 @@ FILES: dict[str, tuple[bytes | str, str]] = {
     "code": (FAMILY.replace("silu(a)", "silu(a.__class__)"), "`.__class__` cannot be read"),
     "unknown variable": (FAMILY + "where: m > 1\n", "unknown name `m`"),
     "unknown limit": (FAMILY + "limits: {mma: 1}\n", ":4: unknown limit mma (did you mean maa?)"),
+    "unknown place": (
+        FAMILY + "expect: {placement: targe}\n",
+        ":4: `placement` is target or cpu, not targe (did you mean target?)",
+    ),
+    "unknown expectation": (
+        FAMILY + "eval: {expect: {placment: cpu}}\n",
+        ":4: unknown key `placment` in `expect` (did you mean placement?)",
+    ),
+    "no expectation": (FAMILY + "expect: {}\n", ":4: `expect` needs `placement`"),
     # These only ggml knows.
-    "unknown function": (FAMILY.replace("silu(", "siluu("), "no function `siluu` for graphs; did you mean `silu`?"),
+    "unknown function": (FAMILY.replace("silu(", "siluu("), "no function `siluu` for graphs (did you mean silu?)"),
     "wrong arity": (FAMILY.replace("silu(a)", "mul_mat(a)"), "mul_mat takes 2 arguments (a, b), got 1"),
     "wrong kind of argument": (FAMILY.replace("silu(a)", "silu(3)"), "silu: `a` must be a tensor, got 3"),
-    "unknown type": (FAMILY.replace("[4, 4]", "{ne: [4], type: f33}"), "ggml has no type `f33`; did you mean `f32`?"),
+    "unknown type": (FAMILY.replace("[4, 4]", "{ne: [4], type: f33}"), "ggml has no type `f33` (did you mean f32?)"),
     "impossible shapes": (
         "op: X\ninputs: {a: [4], b: [5]}\ngraph: out = mul_mat(a, b)\n",
         "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed; a is f32 [4,1,1,1], b is f32 [5,1,1,1]",
@@ -69,8 +78,8 @@ def test_a_wrong_file(name: str, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["grad", "-b", "cudaa", "-o", "SILU"], "no device matches cudaa; this ggml has CPU"),
-        (["grad", "-o", "SILUU"], "no cases for the op SILUU; did you mean SILU"),
-        (["grad", "-o", "SILU(type=f32)"], "no grad case SILU(type=f32); the nearest are SILU("),
+        (["grad", "-o", "SILUU"], "no cases for the op SILUU (did you mean SILU"),
+        (["grad", "-o", "SILU(type=f32)"], "no grad case SILU(type=f32) (did you mean SILU("),
         (["grad", "-o", "SILU", "-p", "zz"], "no case's variables match"),
         (["grad", "-o", "SILU", "--limit", "mma=1"], "no limit mma in mode grad"),
         (["grad", "--case", "/nowhere.yaml"], "/nowhere.yaml"),

@@ -1,5 +1,7 @@
 """Devices whose memory is not ours: values, gradients, and what is written where nothing may write."""
 
+from typing import Any
+
 import pytest
 
 from tests.device.serving import record
@@ -19,6 +21,19 @@ def test_eval(backend: str) -> None:
 def test_grad(backend: str) -> None:
     found = record("grad", "-b", backend, *GRAD, timeout_s=600)
     check(found["results"])
+
+
+@pytest.mark.parametrize("backend", [pytest.param(b, marks=getattr(pytest.mark, b)) for b in ("vulkan", "cuda")])
+def test_through_the_scheduler(backend: str) -> None:
+    found = record("eval", "-b", backend, "--sched", *EVAL, timeout_s=600)
+    check(found["results"])
+    places = {device for r in found["results"] if r["outcome"]["placement"] for _, device in _nodes(r)}
+    assert places >= {found["info"]["targets"][0]}
+
+
+def _nodes(result: dict[str, Any]) -> list[list[str]]:
+    nodes: list[list[str]] = result["outcome"]["placement"]["nodes"]
+    return nodes
 
 
 def check(results: list[dict[str, object]]) -> None:

@@ -85,6 +85,34 @@ def test_every_mode_runs_against_a_server(mode: str, serving: Serving, families:
 
 
 @rpc
+def test_through_the_scheduler_a_server_computes_and_the_cpu_holds_the_indices(serving: Serving, families: str) -> None:
+    found = record("eval", "-b", serving.target, "--sched", "--case", families)
+    assert endings(found) == dict.fromkeys(("SILU", "MUL_MAT", "ROWS", "VIEWED"), ("PASS", ""))
+    places = [result["outcome"]["placement"]["nodes"] for result in found["results"]]
+    assert places == [[[op, serving.target]] for op in ("SILU", "MUL_MAT", "GET_ROWS")] + [[]]
+
+
+@rpc
+def test_who_says_that_a_server_has_a_cpu_gets_its_known_failures(serving: Serving) -> None:
+    case = "IM2COL(form=strided_input,how=permuted)"
+    for word, status in ((serving.target, "FAIL"), (f"rpc://CPU@127.0.0.1:{serving.port}", "XFAIL")):
+        found = record("grad", "-b", word, "-o", case)
+        assert [result["status"] for result in found["results"]] == [status]
+        assert found["info"]["targets"] == [word]
+
+
+@rpc
+@pytest.mark.parametrize("arguments", [[], ["--sched"]])
+def test_a_callback_stays_in_this_process(arguments: list[str], serving: Serving, tmp_path: Path) -> None:
+    """ggml's client would send the address of a function of ours, and the server would jump there."""
+    custom = written(tmp_path, '{op: CUSTOM, inputs: {a: [6]}, graph: "out = map_custom1(a, double, 1)"}')
+    found = record("eval", "-b", serving.target, "--case", custom, *arguments)
+    reason = f"{serving.target} cannot call back into this process, as MAP_CUSTOM1 does"
+    assert endings(found) == {"CUSTOM": ("UNSUPPORTED", reason)}
+    assert record("devices", "-b", serving.target)["devices"], "the server lives"
+
+
+@rpc
 def test_perf_and_the_server_as_a_reference(serving: Serving, families: str) -> None:
     assert run("perf", "-b", serving.target, "--case", families, "-o", "SILU", "--budget", "0.01").returncode == 0
     assert run("eval", "-b", "cpu", "--reference", serving.target, "--case", families).returncode == 0

@@ -1,12 +1,12 @@
-"""Planted faults of eval, perf and support: wrong outputs, slow kernels, refusing devices."""
+"""Planted faults of eval and support: wrong outputs, refusing devices."""
 
-import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gradcheck.model.case import Case
+from gradcheck.model.case import Case, Picks
 from gradcheck.model.errors import Unsupported
 from gradcheck.model.job import Settings
 from gradcheck.model.status import Status
@@ -63,6 +63,46 @@ def test_one_wrong_element_in_a_million_is_caught(cpu: Any, run_mode: RunMode) -
     assert outcome.status is Status.FAIL
     assert outcome.reason.startswith("element of out")
     assert outcome.evidence[0].index == (777, 777, 0, 0)
+
+
+SORTED = replace(make_case("out = argsort(a, SORT_ORDER_ASC)", a=(40, 6, 1, 1)), picks=Picks("a"))
+CHOSEN = replace(make_case("out = top_k(a, 7)", a=(40, 6, 1, 1)), picks=Picks("a", ordered=False))
+
+
+def exchange(first: int, second: int) -> OutputFault:
+    def fault(y: Array) -> Array:
+        y[..., [first, second]] = y[..., [second, first]]
+        return y
+
+    return fault
+
+
+def test_indices_may_come_in_any_order_only_where_the_case_says_so(cpu: Any, run_mode: RunMode) -> None:
+    settings = Settings(reference="CPU")
+    faulty = FaultyDevice(cpu, output=exchange(2, 3))
+    assert run_mode("eval", SORTED, cpu, settings).status is Status.PASS
+    assert run_mode("eval", SORTED, faulty, settings).status is Status.FAIL
+    assert run_mode("eval", CHOSEN, faulty, settings).status is Status.PASS
+
+
+@pytest.mark.parametrize("case", [SORTED, CHOSEN], ids=["argsort", "top_k"])
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        (-1.0, "1 indices are no columns"),
+        (40.0, "1 indices are no columns"),
+        (None, "1 indices stand in their row before"),
+    ],
+)
+def test_wrong_indices_are_caught(case: Case, index: float | None, reason: str, cpu: Any, run_mode: RunMode) -> None:
+    def fault(y: Array) -> Array:
+        y[0, 0, 3, 5] = y[0, 0, 3, 4] if index is None else index
+        return y
+
+    outcome = run_mode("eval", case, FaultyDevice(cpu, output=fault), Settings(reference="CPU"))
+    assert outcome.status is Status.FAIL
+    assert outcome.reason.startswith(reason)
+    assert outcome.evidence[0].tensor == "a[out]"
 
 
 class ForgetfulProgram(FaultyProgram):
@@ -130,28 +170,6 @@ def test_a_write_past_the_end_fails(mode: str, cpu: Device, run_mode: RunMode) -
     outcome = run_mode(mode, CASE, OverwritingDevice(cpu))
     assert outcome.status is Status.FAIL
     assert "behind the end of out" in outcome.reason
-
-
-class SlowProgram(FaultyProgram):
-    def compute(self) -> None:
-        time.sleep(2e-3)
-        self._program.compute()
-
-
-class SlowDevice(FaultyDevice):
-    def open(self, case: Case, *, backward: bool = False) -> FaultyProgram:
-        return SlowProgram(self.device.open(case, backward=backward), None, None)
-
-
-def test_a_slow_kernel_shows_in_perf(cpu: Device, run_mode: RunMode) -> None:
-    def median(target: Device | FaultyDevice) -> float:
-        outcome = run_mode("perf", CASE, target)
-        assert outcome.status is Status.PASS
-        assert len(outcome.samples) >= 7
-        return next(metric.value for metric in outcome.metrics if metric.name == "time")
-
-    # A sleep never returns early; how fast the real kernel is, is no matter for a test.
-    assert median(SlowDevice(cpu)) >= 2e-3
 
 
 class RefusingDevice(FaultyDevice):

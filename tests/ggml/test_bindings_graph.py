@@ -35,7 +35,7 @@ def test_a_refused_forward_op_names_call_reason_and_shapes(cpu: Device) -> None:
 
 def test_an_unknown_function_has_a_suggestion(cpu: Device) -> None:
     assert "no function `sillu`" in invalid(cpu, "out = sillu(a)")
-    assert "did you mean `silu`?" in invalid(cpu, "out = sillu(a)")
+    assert "(did you mean silu?)" in invalid(cpu, "out = sillu(a)")
 
 
 @pytest.mark.parametrize("name", ["new_tensor_1d", "get_first_tensor", "free", "set_zero", "backend_tensor_get"])
@@ -55,7 +55,7 @@ def test_arity(cpu: Device) -> None:
         ("out = silu(None)", "silu: `a` must be a tensor, got None"),
         ("out = mul(a, 2)", "mul: `b` must be a tensor, got 2"),
         ("out = permute(a, 0, 1, 2, 1.5)", "permute: `axis3` must be an integer, got 1.5"),
-        ("out = cast(a, 'f23')", "ggml has no type `f23`; did you mean `f32`?"),
+        ("out = cast(a, 'f23')", "ggml has no type `f23` (did you mean f32?)"),
         ("out = pool_2d(a, OP_POOL_AVG, 2**40, 1, 1, 1, 0, 0)", "`k0` must be an integer from -2147483648"),
         ("out = a.ne[0]", "`out` is 5, not a tensor"),
         ("out = scale(a, OP_POLL)", "unknown name `OP_POLL`"),
@@ -63,6 +63,11 @@ def test_arity(cpu: Device) -> None:
 )
 def test_wrong_kinds(cpu: Device, graph: str, said: str) -> None:
     assert said in invalid(cpu, graph)
+
+
+def test_what_ggml_has_not_finished_is_unsupported(cpu: Device) -> None:
+    with pytest.raises(Unsupported, match=r"^ggml has not finished flash_attn_back: TODO: adapt to "):
+        cpu.open(make_case("out = flash_attn_back(a, a, a, a, 0)", a=A))
 
 
 def test_blocks_must_be_filled(cpu: Device) -> None:

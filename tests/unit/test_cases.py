@@ -216,7 +216,7 @@ def test_selection(tmp_path: Path) -> None:
     assert ids(pattern=r"\[3") == ["MUL(ne=[3,4])"]
     with pytest.raises(UsageError, match="did you mean MUL"):
         ids("MULL")
-    with pytest.raises(UsageError, match=r"nearest are MUL\(ne=\[3,4\]\)"):
+    with pytest.raises(UsageError, match=r"did you mean MUL\(ne=\[3,4\]\)"):
         ids("MUL(ne=[3,5])")
     with pytest.raises(UsageError, match="no cases for grad"):
         ids("ADD")

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 
 from gradcheck.numerics.differences import Derivative, Output, differentiate, typical_step
 from gradcheck.numerics.elements import pick_elements, unravel_ne
-from gradcheck.numerics.forward_metrics import mismatched_specials, nmse
+from gradcheck.numerics.forward_metrics import Difference, difference
 from gradcheck.numerics.gradient_metrics import asymmetry, compare, cosine, mean_asymmetry, relative_l2
 from gradcheck.numerics.sampling import generator, sample_cotangent
 from gradcheck.numerics.structure import Evaluate, dense
-from gradcheck.numerics.timing import sample_times
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -147,12 +146,41 @@ def test_asymmetry_of_zeros_is_zero() -> None:
     assert asymmetry(np.array([0.0, 1.0]), np.array([0.0, 0.0])).tolist() == [0.0, 1.0]
 
 
-def test_nmse_and_specials() -> None:
-    want = np.array([1.0, np.inf, np.nan, -np.inf])
-    assert nmse(want[:2], want[:2]) == 0
-    assert nmse(np.array([2.0]), np.array([1.0])) == 1
-    assert np.isnan(nmse(np.array([np.nan]), np.array([1.0])))
-    assert mismatched_specials(np.array([1.0, -np.inf, np.nan, 0.0]), want).tolist() == [False, True, False, True]
+def test_differences_are_none_between_equals() -> None:
+    want = np.array([1.0, np.inf, -2.0])
+    assert difference(want.copy(), want, 3) == Difference(0.0, 0.0, (), 0, 0)
+
+
+def test_the_mean_square_is_normalised_and_infinities_that_agree_are_left_out() -> None:
+    found = difference(np.array([2.0, np.inf]), np.array([1.0, np.inf]), 3)
+    assert (found.nmse, found.one_sided, found.nan) == (1.0, 0, 0)
+    assert found.worst == 0.5
+    assert found.places == (0,)
+
+
+def test_what_is_not_finite_on_one_side_is_counted() -> None:
+    want = np.array([1.0, np.inf, np.nan, np.inf, 4.0])
+    found = difference(np.array([1.0, -np.inf, np.nan, 0.0, np.nan]), want, 2)
+    assert (found.one_sided, found.nan) == (3, 1)
+    assert np.isnan(found.nmse)
+    assert found.worst == np.inf
+    assert found.places == (1, 3)
+
+
+def test_a_reference_of_zeros() -> None:
+    found = difference(np.array([0.0, 1e-9]), np.zeros(2), 3)
+    assert (found.nmse, found.worst, found.places) == (np.inf, np.inf, (1,))
+
+
+def test_a_difference_found_in_chunks_is_that_of_the_whole() -> None:
+    rng = np.random.default_rng(3)
+    want = rng.normal(size=200_001)
+    got = want + 1e-3 * rng.normal(size=want.size)
+    found = difference(got.reshape(3, -1), want.reshape(3, -1), 4)
+    assert found.nmse == pytest.approx(np.sum((got - want) ** 2) / np.sum(want**2), rel=1e-12)
+    errors = np.abs(got - want) / (np.abs(want) + np.sqrt(np.mean(want**2)))
+    assert found.places == tuple(np.argsort(-errors)[:4])
+    assert found.worst == pytest.approx(errors.max(), rel=1e-12)
 
 
 def test_elements_have_ends_and_corners() -> None:
@@ -179,14 +207,3 @@ def test_cotangents_are_bounded_away_from_zero() -> None:
     assert (v > 0).any()
     assert (v < 0).any()
     assert sample_cotangent("ones", (2,), generator(0, "v")).tolist() == [1, 1]
-
-
-def test_timing_with_a_clock_of_its_own() -> None:
-    now = [0.0]
-
-    def call() -> None:
-        now[0] += 1e-5
-
-    samples = sample_times(call, lambda: now[0], 1e-3)
-    assert len(samples) >= 7
-    assert samples == pytest.approx([1e-5] * len(samples))

@@ -90,8 +90,9 @@ def test_what_it_cannot_do_is_unsupported() -> None:
         lambda: device.open(case, backward=True),
         lambda: device.batch(case, {}, 2),
         lambda: device.describe(case),
+        lambda: device.open_timed(case),
         lambda: device.open(case).backward(np.ones((1, 1, 1, 4))),
-        lambda: device.check(make_case("out = neg(a)", a=Typed("q4_0", (32,)))),
+        lambda: device.check(make_case("out = neg(a)", a=Typed("q4_K", (256,)))),
         lambda: device.check(make_case('out = unary(a, "UNARY_OP_NEW")', a=(4,))),
     ):
         with pytest.raises(Unsupported):

@@ -159,13 +159,6 @@ def test_nan_is_the_worst() -> None:
     assert "nan" in text
 
 
-def test_perf_has_a_row_for_each_case() -> None:
-    metrics = (Metric("time", 1.23e-5, unit="s"), Metric("bandwidth", 1.5e10, unit="B/s"))
-    text = render_text(run_of(result(mode="perf", metrics=metrics, samples=(1.0, 1.0, 1.1, 0.9)), mode="perf"), PLAIN)
-    row = next(line for line in text.splitlines() if line.startswith("SILU("))
-    assert row.split() == ["SILU(type=f32,ne=[4,1,1,1])", "12.3", "us", "15%", "15.0", "GB/s"]
-
-
 def test_support_answers_yes_and_no() -> None:
     yes = result(mode="support", counts=(("forward", 1), ("backward", 1)))
     half = result(mode="support", counts=(("forward", 1), ("backward", 0)))

@@ -7,7 +7,7 @@ import pytest
 from gradcheck.model.case import KnownFailure
 from gradcheck.model.job import Job, Settings
 from gradcheck.model.place import Place
-from gradcheck.model.result import Outcome
+from gradcheck.model.result import Outcome, Placement
 from gradcheck.model.status import Status
 from gradcheck.runner.verdict import after_crash, judge
 from tests.builders import make_case
@@ -47,6 +47,52 @@ def test_a_known_failure_of_another_mode_is_none() -> None:
     result = judge(job(entry), Outcome(Status.FAIL), 0.0)
     assert result.status is Status.FAIL
     assert result.known is None
+
+
+ON_CPU = KnownFailure("eval", Status.FAIL, "upstream", "0.15.3", target="cpu")
+CRASH_ON_CPU = KnownFailure("eval", Status.CRASH, "upstream", "0.15.3", target="cpu")
+SPLIT = Placement((("MUL_MAT", "BLAS"), ("ADD", "CPU")), 2, "CPU")
+TARGET_ALONE = Placement((("MUL_MAT", "BLAS"),), 1, "CPU")
+
+
+@pytest.mark.parametrize(
+    ("target", "sched", "outcome", "expected"),
+    [
+        ("CPU", False, Outcome(Status.FAIL), Status.XFAIL),
+        ("CPU", False, Outcome(Status.PASS), Status.XPASS),
+        ("BLAS", False, Outcome(Status.FAIL), Status.FAIL),
+        # What the scheduler gave to the CPU fails as on the CPU.
+        ("BLAS", True, Outcome(Status.FAIL, placement=SPLIT), Status.XFAIL),
+        ("BLAS", True, Outcome(Status.FAIL, placement=TARGET_ALONE), Status.FAIL),
+        ("BLAS", True, Outcome(Status.TIMEOUT), Status.TIMEOUT),
+        # Other memory, or the same kernel as reference: no sign that ggml is mended.
+        ("BLAS", True, Outcome(Status.PASS, placement=SPLIT), Status.PASS),
+        ("CPU", True, Outcome(Status.PASS, placement=SPLIT), Status.PASS),
+        ("rpc://CPU@h:5", False, Outcome(Status.PASS), Status.PASS),
+        # A server says nothing of what it has; the user does.
+        ("rpc://CPU@h:5", False, Outcome(Status.FAIL), Status.XFAIL),
+        ("rpc://Vulkan0@h:5", False, Outcome(Status.FAIL), Status.FAIL),
+        ("rpc://h:5", False, Outcome(Status.FAIL), Status.FAIL),
+    ],
+)
+def test_a_known_failure_of_a_device_concerns_what_computed(
+    target: str, sched: bool, outcome: Outcome, expected: Status
+) -> None:
+    asked = replace(job(ON_CPU, mode="eval"), target=target, settings=Settings(sched=sched))
+    assert judge(asked, outcome, 0.0).status is expected
+
+
+@pytest.mark.parametrize(("sched", "expected"), [(True, Status.XFAIL), (False, Status.CRASH)])
+def test_a_crash_through_the_scheduler_can_be_the_cpus(sched: bool, expected: Status) -> None:
+    asked = replace(job(ON_CPU, CRASH_ON_CPU, mode="eval"), target="BLAS", settings=Settings(sched=sched))
+    assert judge(asked, Outcome(Status.CRASH), 0.0).status is expected
+
+
+def test_what_is_known_of_the_target_itself_comes_first() -> None:
+    everywhere = KnownFailure("eval", Status.FAIL, "a wrong rule", "0.15.3")
+    asked = replace(job(ON_CPU, everywhere, mode="eval"), target="rpc://CPU@h:5")
+    assert judge(asked, Outcome(Status.FAIL), 0.0).known == everywhere
+    assert judge(asked, Outcome(Status.PASS), 0.0).status is Status.XPASS
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from gradcheck.runner.server import check_answers, free_endpoint
         ("rpc://127.0.0.1:50052", Server("127.0.0.1", 50052)),
         ("RPC://host.example:1", Server("host.example", 1)),
         ("rpc://host:00080/2", Server("host", 80, 2)),
+        ("rpc://CPU@host:5/1", Server("host", 5, 1, serves="CPU")),
     ],
 )
 def test_words_that_name_a_server(word: str, server: Server) -> None:
@@ -28,7 +29,18 @@ def test_words_that_name_a_server(word: str, server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["rpc://", "rpc://h", "rpc://:1", "rpc://h:", "rpc://h:65536", "rpc://h:1/", "rpc://::1:5"]
+    "word",
+    [
+        "rpc://",
+        "rpc://h",
+        "rpc://:1",
+        "rpc://h:",
+        "rpc://h:65536",
+        "rpc://h:1/",
+        "rpc://::1:5",
+        "rpc://@h:1",
+        "rpc://a b@h:1",
+    ],
 )
 def test_words_that_name_none(word: str) -> None:
     with pytest.raises(UsageError, match=r"names no server; write rpc://HOST:PORT"):
