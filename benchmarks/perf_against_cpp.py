@@ -124,7 +124,9 @@ def _measure(cpp: Path, chosen: Sequence[str], options: argparse.Namespace, erro
     for number in range(options.rounds):
         for index, case in enumerate(chosen):
             wait_for_quiet(options.quiet_wait)
-            pairs[case].append(_pair(cpp, case, options, ours_first=(number + index) % 2 == 1))
+            pair = _pair(cpp, case, options, ours_first=(number + index) % 2 == 1)
+            pairs[case].append(pair)
+            errors.print(f"[{index + 1}/{len(chosen)}] {case}: {pair.ours_s / pair.cpp_s:.3f}")
         errors.print(f"round {number + 1} of {options.rounds}: median ratio {_total(_rows(pairs))[0]:.3f}")
     return _rows(pairs)
 

@@ -74,7 +74,8 @@ def narrowed(kind: str, values: Array) -> Array:
         if kind == "bf16":
             return _bfloat16(values.astype(np.float32))
         if kind == "f32":
-            return np.where(np.abs(values) >= _F32_OVERFLOW, np.copysign(np.inf, values), values)
+            fit = values.size and max(values.max(), -values.min()) < _F32_OVERFLOW  # not so where one is NaN
+            return values if fit else np.where(np.abs(values) >= _F32_OVERFLOW, np.copysign(np.inf, values), values)
     return values
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradcheck.model.case import Shape
 from gradcheck.model.errors import InvalidCase
@@ -58,7 +57,13 @@ def argsort(a: Tensor, order: str | int) -> Tensor:
 def top_k(a: Tensor, k: int) -> Tensor:
     """The indices of the k largest elements of each row, i32. ggml promises no order; here the largest comes first."""
     demand(0 < k <= a.ne[0], f"top_k: the {k} largest of {a}")
-    return new("i32", (k, *a.ne[1:]), lambda x: _descending(x)[..., :k].astype(np.float64), a)
+
+    def rule(x: Array) -> Array:
+        chosen = np.argpartition(-x, k - 1, axis=-1)[..., :k]
+        order = np.argsort(-np.take_along_axis(x, chosen, axis=-1), axis=-1)
+        return np.take_along_axis(chosen, order, axis=-1).astype(np.float64)
+
+    return new("i32", (k, *a.ne[1:]), rule, a)
 
 
 def argsort_top_k(a: Tensor, k: int) -> Tensor:
@@ -66,10 +71,6 @@ def argsort_top_k(a: Tensor, k: int) -> Tensor:
     demand(0 < k <= a.ne[0], f"argsort_top_k: the {k} largest of {a}")
     order = argsort(a, "SORT_ORDER_DESC")
     return Tensor("i32", (k, *a.ne[1:]), order.nb, order.memory, 0, (order,))
-
-
-def _descending(x: Array) -> NDArray[np.int64]:
-    return np.argsort(-x, axis=-1, kind="stable")
 
 
 def count_equal(a: Tensor, b: Tensor) -> Tensor:

@@ -57,9 +57,11 @@ class Rope:
         near = self.mode == NORMAL
         first = slice(0, 2 * count, 2) if near else slice(0, count)
         second = slice(1, 2 * count, 2) if near else slice(count, 2 * count)
-        out = np.array(x)
-        out[..., first] = x[..., first] * cos - x[..., second] * sin
-        out[..., second] = x[..., first] * sin + x[..., second] * cos
+        out = np.empty(x.shape)
+        for into, one, other in ((first, cos, -sin), (second, sin, cos)):
+            np.multiply(x[..., first], one, out=out[..., into])
+            out[..., into] += x[..., second] * other
+        out[..., 2 * count :] = x[..., 2 * count :]
         return out
 
     def _angles(self, positions: Array, tokens: int, count: int, factors: Array | None) -> Array:

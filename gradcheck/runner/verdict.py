@@ -13,21 +13,20 @@ from gradcheck.model.status import Status
 def judge(job: Job, outcome: Outcome, elapsed_s: float, log: str = "") -> Result:
     """The result of a job. An outcome that the case announces as known is XFAIL; a pass in its place XPASS.
 
-    Any other status stays as it is: a known failure that ends in a new way is news. Only where the target itself is
-    what an entry speaks of, with memory of its own, does a pass show that ggml is mended.
+    Any other status stays as it is: a known failure that ends in a new way is news.
     """
     computing = _computing(job, outcome)
+    # A backward graph fails wherever it is run.
+    modes = {job.mode, "grad"} if job.settings.backward else {job.mode}
     entries = [
-        entry
-        for entry in job.case.known
-        if entry.mode == job.mode and any(_concerns(entry, name) for name in computing)
+        entry for entry in job.case.known if entry.mode in modes and any(_concerns(entry, name) for name in computing)
     ]
-    entries.sort(key=lambda entry: not _concerns(entry, job.target))
+    entries.sort(key=lambda entry: (entry.mode != job.mode, not _concerns(entry, job.target)))
     known = next((entry for entry in entries if entry.status is outcome.status), entries[0] if entries else None)
     status = outcome.status
     if known is not None and status is known.status:
         status = Status.XFAIL
-    elif known is not None and status is Status.PASS and _concerns(known, job.target) and not job.settings.sched:
+    elif known is not None and status is Status.PASS and _would_show(job, known):
         status = Status.XPASS
     return Result(
         index=job.index,
@@ -42,6 +41,16 @@ def judge(job: Job, outcome: Outcome, elapsed_s: float, log: str = "") -> Result
         log=log,
         known=known,
     )
+
+
+def _would_show(job: Job, known: KnownFailure) -> bool:
+    """Whether a pass shows that ggml is mended.
+
+    Only where the target itself is what the entry speaks of, in the entry's mode, with memory of its own, and is not
+    compared with itself.
+    """
+    itself = job.mode == "eval" and job.settings.reference.lower() == job.target.lower()
+    return known.mode == job.mode and _concerns(known, job.target) and not job.settings.sched and not itself
 
 
 def _concerns(entry: KnownFailure, device: str) -> bool:

@@ -35,15 +35,20 @@ def perform(job: Job, equipment: Equipment) -> Outcome:
         return outcome_of(error)
 
 
+#: What an exception that needs no more words says about a case; the first that fits.
+_STATUSES: tuple[tuple[type[GradcheckError], Status], ...] = (
+    (Unsupported, Status.UNSUPPORTED),
+    (NoRoom, Status.SKIP),
+    (Aborted, Status.CRASH),
+)
+
+
 def outcome_of(error: Exception) -> Outcome:
     """What an exception says about a case."""
     text = str(error)
-    if isinstance(error, Unsupported):
-        return Outcome(Status.UNSUPPORTED, text)
-    if isinstance(error, NoRoom):
-        return Outcome(Status.SKIP, text)
-    if isinstance(error, Aborted):
-        return Outcome(Status.CRASH, text)
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return Outcome(status, text)
     if isinstance(error, InvalidCase | LanguageError):
         return Outcome(Status.ERROR, text, invalid_case=True)
     if isinstance(error, OutOfMemory | MemoryError):

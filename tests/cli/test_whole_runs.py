@@ -133,3 +133,15 @@ def test_a_case_that_does_not_fit_is_skipped_with_the_figures(tmp_path: Path) ->
         assert "SKIP" in done.stdout
         assert "the graph on CPU takes about 7.8 GiB, and " in done.stdout
         assert "MiB of the case's memory is left" in done.stdout
+
+
+def test_through_the_scheduler_the_report_says_where_and_show_what_is_expected(tmp_path: Path) -> None:
+    file = tmp_path / "placed.yaml"
+    file.write_text("op: X\ninputs: {a: [4, 4]}\ngraph: out = sqr(silu(a))\neval: {expect: {placement: target}}\n")
+    done = run("eval", "-b", "cpu", "--sched", "--case", str(file), "-v")
+    assert done.returncode == 0
+    assert "  SILU, SQR on CPU\n" in done.stdout
+    assert "\nplacement: 1 case on CPU\n" in done.stdout
+    expected = "expected: with eval --sched every node runs on the target\n"
+    assert expected in run("show", "X()", "--case", str(file), "--mode", "eval").stdout
+    assert expected not in run("show", "X()", "--case", str(file), "--mode", "grad").stdout

@@ -82,6 +82,29 @@ def test_a_known_failure_of_a_device_concerns_what_computed(
     assert judge(asked, outcome, 0.0).status is expected
 
 
+@pytest.mark.parametrize(
+    ("reference", "expected"), [("numpy", Status.XPASS), ("CPU", Status.PASS), ("cpu", Status.PASS)]
+)
+def test_a_device_compared_with_itself_shows_nothing(reference: str, expected: Status) -> None:
+    asked = replace(job(ON_CPU, mode="eval"), settings=Settings(reference=reference))
+    assert judge(asked, Outcome(Status.PASS), 0.0).status is expected
+
+
+@pytest.mark.parametrize(
+    ("backward", "status", "expected"),
+    [
+        (True, Status.CRASH, Status.XFAIL),
+        (False, Status.CRASH, Status.CRASH),
+        (True, Status.FAIL, Status.FAIL),
+        (True, Status.PASS, Status.PASS),
+    ],
+)
+def test_a_backward_graph_fails_in_eval_as_in_grad(backward: bool, status: Status, expected: Status) -> None:
+    entry = KnownFailure("grad", Status.CRASH, "upstream", "0.15.3")
+    asked = replace(job(entry, mode="eval"), settings=Settings(backward=backward))
+    assert judge(asked, Outcome(status), 0.0).status is expected
+
+
 @pytest.mark.parametrize(("sched", "expected"), [(True, Status.XFAIL), (False, Status.CRASH)])
 def test_a_crash_through_the_scheduler_can_be_the_cpus(sched: bool, expected: Status) -> None:
     asked = replace(job(ON_CPU, CRASH_ON_CPU, mode="eval"), target="BLAS", settings=Settings(sched=sched))
