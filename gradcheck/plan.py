@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from gradcheck.model.case import Case
 from gradcheck.model.errors import UsageError
-from gradcheck.model.job import NUMPY, Job, Settings
+from gradcheck.model.job import AUTO, CPU, NUMPY, Job, Settings
 from gradcheck.model.place import Place
 from gradcheck.model.run import DeviceInfo
 from gradcheck.model.server import Server, is_server, parse_server
@@ -15,12 +16,16 @@ def plan(
     cases: Sequence[Case], targets: Sequence[DeviceInfo], mode: str, settings: Settings, timeout_s: float
 ) -> list[Job]:
     """One job for each case on each target, target by target, in the order of the cases."""
-    pairs = [
-        (target.name, case, replace(settings, reference=reference_for(target, settings.reference)))
-        for target in targets
-        for case in cases
-    ]
-    return [Job(index, mode, case, target, own, timeout_s) for index, (target, case, own) in enumerate(pairs)]
+    jobs: list[Job] = []
+    for target in targets:
+        usual = replace(settings, reference=reference_for(target, settings.reference))
+        # The CPU is no reference for what it gets wrong itself.
+        independent = replace(usual, reference=NUMPY)
+        stand_in = mode == "eval" and settings.reference.lower() == AUTO and not settings.backward
+        for case in cases:
+            own = independent if stand_in and usual.reference == CPU and _wrong_on_cpu(case) else usual
+            jobs.append(Job(len(jobs), mode, case, target.name, own, timeout_s))
+    return jobs
 
 
 def plan_graphs(cases: Iterable[Case], target: str, mode: str = "graph") -> list[Job]:
@@ -37,17 +42,22 @@ def first_of_families(cases: Sequence[Case]) -> list[Case]:
 
 
 def reference_for(target: DeviceInfo, wanted: str) -> str:
-    """What a target is compared with: "auto" means NumPy for the CPU, and the CPU for everything else."""
+    """What a target is compared with: AUTO means NumPy for the CPU, and the CPU for everything else."""
     if wanted.lower() == NUMPY:
         return NUMPY
-    if wanted.lower() != "auto":
+    if wanted.lower() != AUTO:
         return wanted
-    return NUMPY if target.type.upper() == "CPU" else "CPU"
+    return NUMPY if target.type.upper() == CPU else CPU
+
+
+def _wrong_on_cpu(case: Case) -> bool:
+    """Whether the CPU's forward result is known to be wrong."""
+    return any(entry.mode == "eval" and fnmatchcase(CPU, entry.target.upper()) for entry in case.known)
 
 
 def check_reference(wanted: str, devices: Sequence[DeviceInfo]) -> None:
     """Raises UsageError, with what there is, for a reference that is neither a device, NumPy nor auto."""
-    known = ["auto", NUMPY, *(device.name for device in devices)]
+    known = [AUTO, NUMPY, *(device.name for device in devices)]
     if wanted.lower() not in (name.lower() for name in known):
         raise UsageError(f"no reference {wanted}; there are {', '.join(known)}")
 

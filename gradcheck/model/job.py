@@ -6,6 +6,8 @@ from gradcheck.model.case import Case
 
 #: The name of the reference that is no device of ggml.
 NUMPY = "numpy"
+#: Asks for the reference that suits the target and the case.
+AUTO = "auto"
 #: ggml's name of the CPU's device.
 CPU = "CPU"
 
@@ -22,7 +24,7 @@ class Settings:
     budget_s: the time that perf spends on the samples of one case
     repeat: how often eval computes a case; every time must give the same bits
     backward: whether eval compares gradients too, and perf times the backward pass in place of the forward one
-    reference: what eval compares with: a device, NUMPY, or "auto" for the one that suits the target
+    reference: what eval compares with: a device, NUMPY, or AUTO for what suits the target and the case
     sched: whether eval runs the target's graphs through ggml's scheduler, with the CPU for what the target lacks
     """
 
@@ -34,7 +36,7 @@ class Settings:
     budget_s: float = 0.1
     repeat: int = 1
     backward: bool = False
-    reference: str = "auto"
+    reference: str = AUTO
     sched: bool = False
 
 

@@ -100,7 +100,7 @@ class LiveProgress:
         with self._lock:
             if isinstance(event, Started):
                 self._release(event.job.index)
-                row = _Running(event.job.index, one_line(event.job.case.id), self._clock())
+                row = _Running(event.job.index, event.job.case.id, self._clock())
                 if None in self._rows:
                     self._rows[self._rows.index(None)] = row
                 else:
@@ -137,7 +137,7 @@ class LiveProgress:
     def _row(self, row: _Running | None) -> "Text":
         if row is None:
             return _clipped("")
-        return _clipped(f"{_ticking(self._clock() - row.since):>7}  {row.case_id}")
+        return _clipped(f"{_ticking(self._clock() - row.since):>7}  {one_line(row.case_id)}")
 
     def _release(self, index: int) -> None:
         self._rows = [None if row is not None and row.index == index else row for row in self._rows]

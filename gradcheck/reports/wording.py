@@ -79,6 +79,8 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """Text with its control characters shown as escapes, so that a log cannot move the cursor."""
     text = text.expandtabs(4)
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
 
 

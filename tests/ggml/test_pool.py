@@ -42,10 +42,10 @@ def test_modes_run_in_a_worker(pool: Pool, mode: str, graph: str, status: Status
     assert reason in result.outcome.reason
 
 
-def test_a_tensor_of_64_gb_ends_as_out_of_memory_and_the_next_case_runs(pool: Pool) -> None:
+def test_tensors_of_128_gb_are_not_begun_and_the_next_case_runs(pool: Pool) -> None:
     result = pool.call(job("eval", "out = silu(a)", ne=(2**17, 2**17, 1, 1)))
-    assert result.status is Status.CRASH
-    assert result.outcome.reason.startswith("out of memory")
+    assert result.status is Status.SKIP
+    assert result.outcome.reason.startswith("the graph on CPU takes about 128.0 GiB, and ")
     assert pool.call(job("eval", "out = silu(a)")).status is Status.PASS
 
 
