@@ -3,7 +3,7 @@
     python benchmarks/eval_against_cpp.py --backend CPU --output eval.md
 
 Both compare the device with the CPU, over the same cases. An op is a process of each tool, and a start of gradcheck
-takes longer than one of the C++ tool; `inside` leaves the starts out.
+takes longer than one of the C++ tool: about a second against a tenth.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -29,26 +30,28 @@ SLOWEST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One op: seconds of the C++ tool and of gradcheck with one and with two workers.
+class Times:
+    """Seconds of one process; inside_s: what the cases took, summed, without the start."""
 
-    inside_s: what the cases took with one worker, without the start
-    """
+    wall_s: float
+    cpu_s: float
+    inside_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One op: the C++ tool, and gradcheck by its number of workers."""
 
     op: str
     cases: int
     cpp_cases: int
-    cpp_s: float
-    cpp_cpu_s: float
-    ours_s: float
-    ours_cpu_s: float
-    inside_s: float
-    ours_2_s: float
+    cpp: Times
+    ours: dict[int, Times]
 
     @property
     def ratio(self) -> float:
-        """Wall time of the C++ tool over ours with one worker: above 1, gradcheck is faster."""
-        return self.cpp_s / self.ours_s
+        """Processor time of the C++ tool over ours with the fewest workers: above 1, gradcheck takes less."""
+        return self.cpp.cpu_s / self.ours[min(self.ours)].cpu_s
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [op for text in options.op for op in text.split(",")] or _ops()
     rows, left_out = [], []
     for op in wanted:
-        row = measure(op, options.backend, cpp, options.op_timeout)
+        row = measure(op, options.backend, cpp, options.workers, options.op_timeout)
         if isinstance(row, Row):
             rows.append(row)
             console.print(_line(row), markup=False)
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(op: str, backend: str, cpp: Path, limit_s: float) -> Row | str:
+def measure(op: str, backend: str, cpp: Path, workers: Sequence[int], limit_s: float) -> Row | str:
     """The times of one op, or why there are none."""
     theirs = timed([str(cpp), "test", "-b", backend, "-o", op], limit_s, {"GGML_NO_BACKTRACE": "1"})
     if theirs.code is None:
@@ -88,49 +91,54 @@ def measure(op: str, backend: str, cpp: Path, limit_s: float) -> Row | str:
     if theirs.code not in (0, 1):
         return f"the C++ tool ended with {theirs.code} after {len(names)} cases"
     command = [*GRADCHECK, "eval", "-b", backend, "--reference", "CPU", "-o", op, "-p", OURS_ALONE, "--format", "json"]
-    one, two = (timed([*command, f"-j{workers}"], limit_s) for workers in (1, 2))
-    if one.code is None or two.code is None:
-        return f"gradcheck took more than {limit_s:g} s"
-    if one.code == 2:
-        return one.stderr.strip().splitlines()[-1]
-    results = json.loads(one.stdout)["results"]
-    return Row(
-        op=op,
-        cases=len(results),
-        cpp_cases=len(names),
-        cpp_s=theirs.wall_s,
-        cpp_cpu_s=theirs.cpu_s,
-        ours_s=one.wall_s,
-        ours_cpu_s=one.cpu_s,
-        inside_s=sum(float(result["elapsed_s"]) for result in results),
-        ours_2_s=two.wall_s,
-    )
+    ours: dict[int, Times] = {}
+    results: list[dict[str, Any]] = []
+    for count in workers:
+        sample = timed([*command, f"-j{count}"], limit_s)
+        if sample.code is None:
+            return f"gradcheck -j{count} took more than {limit_s:g} s"
+        if sample.code == 2:
+            return sample.stderr.strip().splitlines()[-1]
+        results = json.loads(sample.stdout)["results"]
+        inside = sum(float(result["elapsed_s"]) for result in results)
+        ours[count] = Times(sample.wall_s, sample.cpu_s, inside)
+    return Row(op, len(results), len(names), Times(theirs.wall_s, theirs.cpu_s, theirs.wall_s), ours)
 
 
 def render(rows: Sequence[Row], left_out: Sequence[str], backend: str) -> str:
     """Totals and the ops at which gradcheck is slowest, as Markdown."""
     if not rows:
         return "nothing was measured\n"
-    sums = {name: sum(getattr(row, name) for row in rows) for name in Row.__slots__ if name.endswith("_s")}
+    workers = sorted(rows[0].ours)
     lines = [
         f"{backend}, {processor_name()}, {processors()} processors; {len(rows)} ops, "
         f"{sum(row.cases for row in rows)} cases (C++: {sum(row.cpp_cases for row in rows)}).",
         "",
-        f"Wall time: C++ {sums['cpp_s']:.0f} s (all processors), gradcheck {sums['ours_s']:.0f} s with -j1 "
-        f"({sums['inside_s']:.0f} s inside the cases), {sums['ours_2_s']:.0f} s with -j2. "
-        f"Processor time: C++ {sums['cpp_cpu_s']:.0f} s, gradcheck {sums['ours_cpu_s']:.0f} s.",
+        "| | wall | processor time | inside the cases |",
+        "| --- | ---: | ---: | ---: |",
+        _total("C++", [row.cpp for row in rows]),
+        *(_total(f"-j{count}", [row.ours[count] for row in rows]) for count in workers),
         "",
-        "| op | cases | C++ | -j1 | inside | -j2 | C++ / -j1 |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        f"The {SLOWEST} ops at which gradcheck takes most beside the C++ tool:",
+        "",
+        "| op | cases | C++ | " + " | ".join(f"-j{count}" for count in workers) + " | C++ cpu | -j1 cpu | cpu ratio |",
+        "| --- | " + "---: | " * (5 + len(workers)),
     ]
-    for row in sorted(rows, key=lambda row: row.cpp_s / row.inside_s)[:SLOWEST]:
+    for row in sorted(rows, key=lambda row: row.ratio)[:SLOWEST]:
+        walls = " | ".join(f"{row.ours[count].wall_s:.2f}" for count in workers)
+        least = row.ours[workers[0]]
         lines.append(
-            f"| {row.op} | {row.cases} | {row.cpp_s:.2f} | {row.ours_s:.2f} | {row.inside_s:.2f} "
-            f"| {row.ours_2_s:.2f} | {row.ratio:.2f} |"
+            f"| {row.op} | {row.cases} | {row.cpp.wall_s:.2f} | {walls} | {row.cpp.cpu_s:.2f} | {least.cpu_s:.2f} "
+            f"| {row.ratio:.2f} |"
         )
     if left_out:
         lines += ["", "Not measured: " + "; ".join(left_out)]
     return "\n".join(lines) + "\n"
+
+
+def _total(name: str, times: Sequence[Times]) -> str:
+    sums = (sum(getattr(one, field) for one in times) for field in Times.__slots__)
+    return f"| {name} | " + " | ".join(f"{value:.0f} s" for value in sums) + " |"
 
 
 def _ops() -> list[str]:
@@ -139,10 +147,8 @@ def _ops() -> list[str]:
 
 
 def _line(row: Row) -> str:
-    return (
-        f"{row.op}: {row.cases} cases, C++ {row.cpp_s:.2f} s (cpu {row.cpp_cpu_s:.2f}), -j1 {row.ours_s:.2f} s "
-        f"(cpu {row.ours_cpu_s:.2f}, inside {row.inside_s:.2f}), -j2 {row.ours_2_s:.2f} s"
-    )
+    ours = "; ".join(f"-j{n} {t.wall_s:.2f} s (cpu {t.cpu_s:.2f})" for n, t in row.ours.items())
+    return f"{row.op}: {row.cases} cases; C++ {row.cpp.wall_s:.2f} s (cpu {row.cpp.cpu_s:.2f}); {ours}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -150,6 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cpp", type=Path, metavar="PATH", help="a built test-backend-ops; else it is built here")
     parser.add_argument("--backend", default="CPU", metavar="DEVICE", help="the device, by ggml's name (CPU)")
     parser.add_argument("--op", nargs="+", action="extend", default=[], metavar="OP", help="only these ops")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], metavar="N", help="-j of gradcheck (1 2)")
     parser.add_argument("--op-timeout", type=float, default=600.0, metavar="S", help="limit of a process (600)")
     parser.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help="a Markdown file")
     return parser

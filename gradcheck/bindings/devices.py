@@ -34,13 +34,16 @@ class Device:
     """A device with its backend (its queue of work), which lives until `close`.
 
     name: what the device is called here, where that is not ggml's own name for it
+    twin: a device of this machine that takes the same ops: ggml's RPC says yes to everything, and what the far device
+        cannot compute ends the server
     """
 
-    def __init__(self, library: Library, handle: Any, threads: int, name: str = "") -> None:
+    def __init__(self, library: Library, handle: Any, threads: int, name: str = "", twin: Any = None) -> None:
         ggml = library.ggml
         self.library = library
         self.handle = handle
         self._threads = threads
+        self._twin = twin
         self._cpu: Device | None = None
         self._name: str = name or ggml.ggml_backend_dev_name(handle).decode()
         self.backend = ggml.ggml_backend_dev_init(handle, None)
@@ -126,6 +129,13 @@ class Device:
         said = ggml.ggml_status_to_string(status).decode()
         raise LibraryError(f"{self._name} could not compute the graph: {said}")
 
+    def takes(self, node: Tensor) -> bool:
+        """Whether the device can compute a node."""
+        ggml = self.library.ggml
+        if self._twin is not None and not ggml.ggml_backend_dev_supports_op(self._twin, node.pointer):
+            return False
+        return bool(ggml.ggml_backend_supports_op(self.backend, node.pointer))
+
     def close(self) -> None:
         """Free the backend; harmless when repeated."""
         if self._cpu:
@@ -150,8 +160,7 @@ class Device:
         return self._cpu
 
     def _demand_support(self, made: Build, fallback: "Device | None" = None) -> None:
-        takers = [self] if fallback in (None, self) else [self, fallback]
-        supports = self.library.ggml.ggml_backend_supports_op
+        takers = [self] if fallback is None or fallback is self else [self, fallback]
         # The copies of a batch are alike, and a backward graph begins with the forward one.
         graph = made.backward or made.forward
         nodes = made.nodes(graph)
@@ -159,7 +168,7 @@ class Device:
             if node.op in CALLBACK_OPS and is_server(self._name):
                 # ggml's RPC says yes to everything, and a server would jump to an address of this process.
                 raise Unsupported(f"{self._name} cannot call back into this process, as {node.op} does")
-            if node.op not in _NO_WORK and not any(supports(one.backend, node.pointer) for one in takers):
+            if node.op not in _NO_WORK and not any(one.takes(node) for one in takers):
                 names = " nor ".join(one.name for one in takers)
                 refusal = f"neither {names} takes" if takers[1:] else f"{names} does not take"
                 raise Unsupported(f"{refusal} {_signature(self.library, node)}")
@@ -171,13 +180,14 @@ def open_device(name: str, threads: int = 1, library: Library | None = None) -> 
     Raises UsageError with the nearest name, LibraryError where the server does not answer.
     """
     library = library or load()
+    handles = {library.ggml.ggml_backend_dev_name(d).decode(): d for d in library.devices()}
+    by_name = {known.lower(): handle for known, handle in handles.items()}
     if is_server(name):
         server = parse_server(name)
-        return Device(library, connect(library, server), threads, name=str(server))
-    handles = {library.ggml.ggml_backend_dev_name(d).decode(): d for d in library.devices()}
-    for known, handle in handles.items():
-        if known.lower() == name.lower():
-            return Device(library, handle, threads)
+        twin = by_name.get(server.serves.lower())
+        return Device(library, connect(library, server), threads, name=str(server), twin=twin)
+    if name.lower() in by_name:
+        return Device(library, by_name[name.lower()], threads)
     raise UsageError(f"this ggml has no device {name}{did_you_mean(name, handles)}; it has {', '.join(handles)}")
 
 

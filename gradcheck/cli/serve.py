@@ -1,6 +1,7 @@
 """`gradcheck serve`: a device for others to check over ggml's RPC."""
 
 import ipaddress
+from dataclasses import replace
 
 import click
 
@@ -48,7 +49,8 @@ def serve_command(bind: tuple[str, int], backend: str, threads: int) -> int:
 
 
 def _greeting(server: Server, device: DeviceInfo) -> str:
-    return f"serving {device.name} on {server.endpoint}, for -b {server}; Ctrl-C ends it\n"
+    target = replace(server, serves=device.name)
+    return f"serving {device.name} on {server.endpoint}, for -b {target}; Ctrl-C ends it\n"
 
 
 def _complain(text: str) -> None:

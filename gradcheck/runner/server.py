@@ -13,6 +13,9 @@ from gradcheck.runner.options import PoolOptions
 
 #: How long a server may take to accept a connection.
 CONNECT_S = 5.0
+#: Successors of a server that listened may die before they say so, since a client that waits crashes them at once; so
+#: many in a row mean that something else is wrong.
+MOST_SILENT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ def serve(options: PoolOptions, server: Server, device: str, threads: int) -> It
     """Serve a device until the caller goes away. Raises LibraryError where ggml cannot serve it."""
     crew = Crew(options)
     request = {"serve": {"server": encode(server), "device": device, "threads": threads}}
+    ever, silent = False, 0
     try:
         while True:
             crew.hire().send(request)
@@ -69,7 +73,8 @@ def serve(options: PoolOptions, server: Server, device: str, threads: int) -> It
                         _check(news.line)
                         listening = True
                         yield Listening()
-            if not listening:
+            ever, silent = ever or listening, 0 if listening else silent + 1
+            if not ever or silent > MOST_SILENT:
                 raise LibraryError(f"the process that serves {device} ended: {crash}")
             yield Crashed(crash)
     finally:

@@ -50,7 +50,7 @@ class Serving:
         )
         assert process.stdout
         greeting = process.stdout.readline()
-        found = re.search(r"rpc://[\d.]+:(\d+)", greeting)
+        found = re.search(r"rpc://CPU@[\d.]+:(\d+)", greeting)
         if found is None:
             _, said = process.communicate(timeout=30)
             raise AssertionError(f"the server did not start: {said}")

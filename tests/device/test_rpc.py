@@ -129,7 +129,8 @@ def test_devices_lists_a_server(serving: Serving) -> None:
 @rpc
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_and_frees_its_port(sent: signal.Signals, serving: Serving) -> None:
-    assert serving.greeting == f"serving CPU on 127.0.0.1:{serving.port}, for -b {serving.target}; Ctrl-C ends it\n"
+    target = serving.target.replace("rpc://", "rpc://CPU@")
+    assert serving.greeting == f"serving CPU on 127.0.0.1:{serving.port}, for -b {target}; Ctrl-C ends it\n"
     code, said = serving.end(sent)
     assert (code, said.strip()) == (130, "gradcheck: interrupted")
     with Serving.start(f"127.0.0.1:{serving.port}") as again:
@@ -207,6 +208,17 @@ def test_a_case_that_ends_the_server_is_a_crash_and_the_run_goes_on(serving: Ser
     code, said = serving.end()
     assert code == 130
     assert "the server ended, aborted: " in said
+
+
+@rpc
+def test_the_device_of_that_name_here_is_asked_first(serving: Serving, tmp_path: Path) -> None:
+    target = serving.target.replace("rpc://", "rpc://CPU@")
+    found = endings(record("eval", "-b", target, "--case", written(tmp_path, FATAL)))
+    assert found["BEFORE"] == found["AFTER"] == ("PASS", "")
+    reason = f"{target} does not take OUT_PROD(f32 [6,4,1,1], bf16 [6,4,1,1])"
+    assert found["FATAL"] == ("UNSUPPORTED", reason)
+    code, said = serving.end()
+    assert (code, said.strip()) == (130, "gradcheck: interrupted")
 
 
 @rpc
