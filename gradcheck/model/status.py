@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """How a case ended; the words of docs/design.md, section 2."""
+    """How a case ended; the words of docs/design.md."""
 
     PASS = "PASS"
     FAIL = "FAIL"

@@ -45,7 +45,7 @@ class ParamGradient:
 
 
 def judge(params: Sequence[ParamGradient], limits: Mapping[str, float], *, zero: bool) -> Outcome:
-    """The verdict of docs/design.md, section 7, in the order in which a reader needs its parts.
+    """The verdict of docs/design.md, in the order in which a reader needs its parts.
 
     zero: the case says that every gradient is zero by definition
     """

@@ -6,7 +6,7 @@ from gradcheck.model.run import Run
 
 
 class ExitCode(IntEnum):
-    """The exit codes of docs/design.md, section 10."""
+    """The exit codes of docs/design.md."""
 
     GOOD = 0
     BAD = 1
