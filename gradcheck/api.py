@@ -33,7 +33,11 @@ LIMITS = DEFAULT_LIMITS
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Everything that a run is asked to do; `workers` None means one for each core (perf and RPC: always one)."""
+    """Everything that a run is asked to do.
+
+    workers: None means one for each core (perf and RPC: always one)
+    cases_of: the mode whose cases are run; "" for those of the mode itself
+    """
 
     mode: str
     backends: tuple[str, ...] = ()
@@ -44,6 +48,7 @@ class RunOptions:
     memory_bytes: int | None = None
     isolate: bool = True
     command: tuple[str, ...] = ()
+    cases_of: str = ""
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -79,7 +84,7 @@ def run(
     begin = time.monotonic()
     with Pool(options.pool) as pool:
         pool.prepare()
-        cases = select_cases(options.selection, options.mode)
+        cases = select_cases(options.selection, options.cases_of or options.mode)
         if not cases:
             raise UsageError(f"no case is left to run in mode {options.mode}")
         library = pool.inspect(options.servers)

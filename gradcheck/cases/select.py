@@ -119,7 +119,8 @@ def _check_ids(terms: Iterable[_Term], cases: list[Case], mode: str) -> None:
         if term.is_id and term.text not in ids:
             raise UsageError(f"no {mode} case {term.text}{did_you_mean(term.text, ids, count=3, cutoff=0.3)}")
         if not term.is_id and not any(term.takes_op(case.op) for case in cases):
-            raise UsageError(f"{term.text} has no cases for {mode}")
+            hint = "; `gradcheck perf --cases-of eval` times those of eval" if mode == "perf" else ""
+            raise UsageError(f"{term.text} has no cases for {mode}{hint}")
 
 
 def _unknown_op(text: str, ops: set[str]) -> str:

@@ -141,6 +141,14 @@ def eval_command(reference: str, repeat: int, backward: bool, sched: bool, limit
         help="The time to spend on the samples of one case.",
     ),
     click.option(
+        "--cases-of",
+        type=click.Choice(["perf", "eval", "grad"]),
+        default="perf",
+        show_default=True,
+        metavar="MODE",
+        help="Time the cases of perf, which are fewer and larger, or those of eval or grad.",
+    ),
+    click.option(
         "--backward", is_flag=True, help="Time the backward pass alone, of every case that has one; no rates then."
     ),
     given.TIMEOUT,
@@ -149,11 +157,11 @@ def eval_command(reference: str, repeat: int, backward: bool, sched: bool, limit
     given.ISOLATION,
     *given.REPORT,
 )
-def perf_command(budget_s: float, backward: bool, **shared: Any) -> int:
+def perf_command(budget_s: float, cases_of: str, backward: bool, **shared: Any) -> int:
     """Measure time and rates, one case after the other."""
     request = Request(**shared)
     settings = Settings(seed=request.seed, threads=request.threads, budget_s=budget_s, backward=backward)
-    return check("perf", settings, request)
+    return check("perf", settings, request, cases_of)
 
 
 @click.command("support", epilog="Example: gradcheck support -b metal")
@@ -164,7 +172,7 @@ def support_command(**shared: Any) -> int:
     return check("support", Settings(seed=request.seed, threads=request.threads), request)
 
 
-def check(mode: str, settings: Settings, request: Request) -> int:
+def check(mode: str, settings: Settings, request: Request, cases_of: str = "") -> int:
     """Run the cases, write every form that was asked for, and give the exit code."""
     from gradcheck import api
 
@@ -180,6 +188,7 @@ def check(mode: str, settings: Settings, request: Request) -> int:
         timeout_s=request.timeout_s,
         memory_bytes=request.memory_bytes,
         isolate=request.isolate,
+        cases_of=cases_of,
         command=("gradcheck", *click.get_current_context().find_root().obj),
     )
     with Outputs(request.outputs) as outputs:

@@ -21,6 +21,7 @@ _OPTIONS: dict[str, str] = {
 #: Options of the command that no record holds but that a repetition needs, and whether they take a value.
 _CARRIED: dict[str, bool] = {
     "--case": True,
+    "--cases-of": True,
     "--timeout": True,
     "--max-memory": True,
     "--no-isolation": False,

@@ -145,3 +145,12 @@ def test_through_the_scheduler_the_report_says_where_and_show_what_is_expected(t
     expected = "expected: with eval --sched every node runs on the target\n"
     assert expected in run("show", "X()", "--case", str(file), "--mode", "eval").stdout
     assert expected not in run("show", "X()", "--case", str(file), "--mode", "grad").stdout
+
+
+def test_perf_times_the_cases_of_other_modes() -> None:
+    none = run("perf", "-b", "cpu", "-o", "SILU")
+    assert none.returncode == 2
+    assert "SILU has no cases for perf; `gradcheck perf --cases-of eval` times those of eval" in none.stderr
+    found = record("perf", "-b", "cpu", "-o", "SILU", "--cases-of", "eval", "-p", "type=f32", "--budget", "0.01")
+    assert {result["status"] for result in found["results"]} == {"PASS"}
+    assert all(result["outcome"]["samples"] for result in found["results"])
