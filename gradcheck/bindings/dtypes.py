@@ -1,6 +1,7 @@
 """ggml's types: arrays to stored bytes and back."""
 
 import ctypes
+import zlib
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ NATIVE: dict[str, np.dtype[Any]] = {
     "i64": np.dtype("<i8"),
 }
 _EPS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+#: Before it quantises to these, ggml searches for neighbours in a grid: seconds, in every process.
+_SEARCHED = ("iq1_", "iq2_")
+#: Scales are f16: smaller peaks, and the inverse ones, are for ggml's own search.
+_SMALLEST_PEAK = 2.0**-8
+#: Blocks that are drawn in one go.
+_DRAWN_BLOCKS = 4096
 #: A quantised value is good to about an eighth of its block's scale.
 _QUANTISED_EPS = 2.0**-3
 
@@ -94,6 +101,9 @@ def _quantise(library: Library, name: str, values: NDArray[np.float32], row: int
     out = np.empty(rows * ggml.ggml_row_size(number, row), dtype=np.uint8)
     if not out.size:
         return out
+    peak = float(np.max(np.abs(values)))
+    if name.startswith(_SEARCHED) and _SMALLEST_PEAK < peak < 1 / _SMALLEST_PEAK and np.ptp(values):
+        return _drawn_blocks(library, name, values, peak)
     weights = None
     if ggml.ggml_quantize_requires_imatrix(number):
         importance = np.ones(row, dtype=np.float32)
@@ -105,6 +115,26 @@ def _quantise(library: Library, name: str, values: NDArray[np.float32], row: int
     except Abort:
         raise InvalidCase(f"ggml cannot quantise values to {library.type_names[number]}") from None
     return out
+
+
+def _drawn_blocks(library: Library, name: str, values: NDArray[np.float32], peak: float) -> Bytes:
+    """Blocks of random bits, every pattern of which means something, about as large as the values with their `peak`.
+
+    They hold codes and scales that no quantiser would choose, and a kernel must read those too. The same values
+    give the same blocks.
+    """
+    ggml, number = library.ggml, type_id(library, name)
+    size, elements = ggml.ggml_type_size(number), ggml.ggml_blck_size(number)
+    rng = np.random.default_rng(zlib.crc32(values.tobytes()))
+    found: list[Bytes] = []
+    missing = values.size // elements
+    while missing > 0:
+        blocks = rng.integers(0, 256, (_DRAWN_BLOCKS, size), dtype=np.uint8)
+        peaks = np.abs(_dequantise(library, name, blocks)).reshape(-1, elements).max(axis=1)
+        fitting = blocks[(peaks >= peak / 2) & (peaks < 2 * peak)][:missing]
+        found.append(fitting)
+        missing -= len(fitting)
+    return np.concatenate(found).reshape(-1)
 
 
 def _dequantise(library: Library, name: str, data: Bytes) -> NDArray[np.float32]:

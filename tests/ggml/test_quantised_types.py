@@ -136,3 +136,15 @@ def test_a_type_that_gguf_cannot_read_is_read_by_ggml_with_a_note(cpu: Device, s
 def test_a_type_that_gguf_cannot_write_is_refused(cpu: Device, shipped: dict[str, Case]) -> None:
     with pytest.raises(Unsupported, match=r"the NumPy reference cannot write q4_K: gguf .* has no quantiser of it"):
         _eval(cpu, shipped[COPY.format("f32", "q4_K")])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in _types() if kind.startswith(("iq1_", "iq2_"))])
+def test_types_that_ggml_searches_for_get_random_blocks(kind: str) -> None:
+    values = np.random.default_rng(2).uniform(-1, 1, 50 * ROW)
+    raw = encode(load(), kind, values, ROW)
+    assert np.array_equal(raw, encode(load(), kind, values, ROW))
+    assert not np.array_equal(raw, encode(load(), kind, values[::-1], ROW))
+    peaks = np.abs(decode(load(), kind, raw)).reshape(-1, block_of(kind)[0]).max(axis=1)
+    assert peaks.size == 50 * ROW // block_of(kind)[0]
+    assert (peaks >= 0.49).all()
+    assert (peaks < 2).all()
