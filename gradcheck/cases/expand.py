@@ -46,11 +46,10 @@ def expand(families: Iterable[Family], mode: str) -> list[Case]:
 def _family_cases(family: Family, mode: str) -> Iterator[Case]:
     override = family.override(mode)
     for scope in _combinations(family):
-        if not _holds(family.where, {**scope, "op": family.op}, family.place):
+        full = {**scope, "op": family.op}
+        if not _holds(family.where, full, family.place):
             continue
         # After `where`, so that a derived name need not make sense for what is dropped.
-        full = dict(scope)
-        full["op"] = family.op
         for name, node in family.let:
             full[name] = _value(node, full)
         if _holds(override.where, full, family.place):
@@ -80,7 +79,9 @@ def _case(family: Family, override: Override, scope: Scope, full: Scope) -> Case
     inits = dict(override.inits)
     present = [spec for spec in family.inputs if _holds(spec.condition, full, spec.place)]
     # In the graph, an input that is not there reads as None, unless a variable of that name says so itself.
-    absent = {spec.name: None for spec in family.inputs if spec not in present}
+    absent = dict.fromkeys(spec.name for spec in family.inputs)
+    for spec in present:
+        del absent[spec.name]
     return Case(
         op=family.op,
         name=_name(family, variables, full),

@@ -10,18 +10,16 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 def spell(value: Value) -> str:
     """One value: `%f` for floats, 0/1 for booleans, `[a,b]` for lists, anything else as it is."""
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, float):
-        return f"{value:f}"
     if isinstance(value, tuple):
-        return "[" + ",".join(spell(item) for item in value) + "]"
-    return str(value)
+        return "[" + ",".join([spell(item) for item in value]) + "]"
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return f"{value:f}" if isinstance(value, float) else str(value)
 
 
 def join(variables: Iterable[tuple[str, Value]]) -> str:
     """`name=value,name=value`; a variable that is null is not printed."""
-    return ",".join(f"{name}={spell(value)}" for name, value in variables if value is not None)
+    return ",".join([f"{name}={spell(value)}" for name, value in variables if value is not None])
 
 
 def fill(template: str, scope: Mapping[str, Value]) -> str:
