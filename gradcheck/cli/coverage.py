@@ -9,6 +9,7 @@ from gradcheck.model import codec
 from gradcheck.model.coverage import OpCoverage
 from gradcheck.model.errors import UsageError
 from gradcheck.model.nearest import did_you_mean
+from gradcheck.reports.wording import plural
 
 _HEADINGS = ("op", "eval", "grad", "rule", "families", "missing")
 
@@ -30,7 +31,7 @@ def coverage_lines(rows: Sequence[OpCoverage]) -> Iterator[str]:
     yield from aligned([_HEADINGS, *map(_cells, rows)], right=(1, 2, 3, 4))
     with_eval, with_grad = sum(row.eval > 0 for row in rows), sum(row.grad > 0 and row.built > 0 for row in rows)
     yield ""
-    yield f"{len(rows)} ops: {with_eval} have cases for eval, {with_grad} for grad with a backward rule"
+    yield f"{plural(len(rows), 'op')}, {with_eval} with cases for eval, {with_grad} for grad with a backward rule"
 
 
 def coverage_records(rows: Iterable[OpCoverage]) -> Iterator[dict[str, Any]]:

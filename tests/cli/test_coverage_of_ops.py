@@ -87,7 +87,7 @@ def test_own_cases_as_a_table(own: str) -> None:
         "NORM 1 0 no 1 ggml has no backward rule",
         "SILU 2 2 yes 1",
         "",
-        "4 ops: 3 have cases for eval, 1 for grad with a backward rule",
+        "4 ops, 3 with cases for eval, 1 for grad with a backward rule",
     ]
 
 
