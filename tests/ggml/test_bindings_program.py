@@ -171,7 +171,7 @@ def test_an_empty_tensor(opened: OpenCase) -> None:
     assert program.forward().shape == (1, 1, 0, 4)
 
 
-@pytest.mark.parametrize(("kind", "bits"), [("f16", 10), ("bf16", 7), ("q8_0", 6), ("q4_0", 2), ("iq2_xxs", -1)])
+@pytest.mark.parametrize(("kind", "bits"), [("f16", 10), ("bf16", 7), ("q8_0", 6), ("q4_0", 2), ("iq3_xxs", -1)])
 def test_types_there_and_back(opened: OpenCase, kind: str, bits: int) -> None:
     case = make_case("out = cont(a)" if kind in ("f16", "bf16") else "out = get_rows(a, rows)",
                      a=Typed(kind, (256, 3, 1, 1), False), rows=Typed("i32", (3, 1, 1, 1), False))  # fmt: skip
