@@ -1,5 +1,6 @@
 """Families to cases: every combination of the variables that passes `where`, fully evaluated."""
 
+import contextlib
 import functools
 import itertools
 import math
@@ -45,6 +46,7 @@ def expand(families: Iterable[Family], mode: str) -> list[Case]:
 
 def _family_cases(family: Family, mode: str) -> Iterator[Case]:
     override = family.override(mode)
+    inputs = _Inputs(family, override)
     for scope in _combinations(family):
         full = {**scope, "op": family.op}
         if not _holds(family.where, full, family.place):
@@ -53,7 +55,49 @@ def _family_cases(family: Family, mode: str) -> Iterator[Case]:
         for name, node in family.let:
             full[name] = _value(node, full)
         if _holds(override.where, full, family.place):
-            yield _case(family, override, scope, full)
+            yield _case(family, override, scope, full, inputs)
+
+
+class _Inputs:
+    """The inputs of a family's cases; one is made once for all cases in which the variables that it reads are the same.
+
+    "The same" is the same object: a value of a variable lives as long as its family, and 1, 1.0 and true are equal.
+    What `let` derives is made anew for each case, and what reads it too.
+    """
+
+    def __init__(self, family: Family, override: Override) -> None:
+        inits = dict(override.inits)
+        derived = {name for name, _ in family.let}
+        self._inits = {spec.name: inits.get(spec.name, spec.init) for spec in family.inputs}
+        reads = {spec.name: _names_in(spec, self._inits[spec.name]) for spec in family.inputs}
+        self._reads = {name: tuple(names) for name, names in reads.items() if not names & derived}
+        self._made: dict[tuple[Any, ...], Input] = {}
+
+    def make(self, spec: InputSpec, scope: Scope) -> Input:
+        """The input of a case with the names of `scope`. Raises CaseFileError."""
+        reads = self._reads.get(spec.name)
+        if reads is None:
+            return _input(spec, self._inits[spec.name], scope)
+        key = (spec.name, *[id(scope[name]) for name in reads if name in scope])
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = _input(spec, self._inits[spec.name], scope)
+        return made
+
+
+def _names_in(spec: InputSpec, init: InitSpec) -> frozenset[str]:
+    """The names that an input's type, shape and values are computed from."""
+    nodes = [spec.ne, *([spec.type] if spec.type else []), *(node for _, node in init.args)]
+    names: set[str] = set()
+    while nodes:
+        value = nodes.pop().value
+        if isinstance(value, list):
+            nodes += value
+        elif isinstance(value, str):
+            # What cannot be read is told where it is evaluated.
+            with contextlib.suppress(LanguageError):
+                names |= parse_expression(value).names
+    return frozenset(names)
 
 
 def _combinations(family: Family) -> Iterator[dict[str, Value]]:
@@ -74,9 +118,8 @@ def _combinations(family: Family) -> Iterator[dict[str, Value]]:
             yield {name: found[name] for name in family.variables}
 
 
-def _case(family: Family, override: Override, scope: Scope, full: Scope) -> Case:
+def _case(family: Family, override: Override, scope: Scope, full: Scope, inputs: _Inputs) -> Case:
     variables = tuple(scope.items())
-    inits = dict(override.inits)
     present = [spec for spec in family.inputs if _holds(spec.condition, full, spec.place)]
     # In the graph, an input that is not there reads as None, unless a variable of that name says so itself.
     absent = dict.fromkeys(spec.name for spec in family.inputs)
@@ -87,7 +130,7 @@ def _case(family: Family, override: Override, scope: Scope, full: Scope) -> Case
         name=_name(family, variables, full),
         vars=variables,
         scope=tuple({**absent, **full}.items()),
-        inputs=tuple(_input(spec, inits.get(spec.name, spec.init), full) for spec in present),
+        inputs=tuple([inputs.make(spec, full) for spec in present]),
         graph=family.graph,
         flops=family.flops,
         bytes=family.bytes,
@@ -197,6 +240,8 @@ def _value(node: Node, scope: Scope) -> Value:
         return tuple(_value(item, scope) for item in node.value)
     if not isinstance(node.value, str):
         return plain(node)
+    if node.value in scope:  # a plain name, the most common expression of all
+        return scope[node.value]
     try:
         value: Value = evaluate(parse_expression(node.value), scope)
     except LanguageError as error:

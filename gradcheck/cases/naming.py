@@ -11,7 +11,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 def spell(value: Value) -> str:
     """One value: `%f` for floats, 0/1 for booleans, `[a,b]` for lists, anything else as it is."""
     if isinstance(value, tuple):
-        return "[" + ",".join([spell(item) for item in value]) + "]"
+        return "[" + ",".join([str(item) if type(item) is int else spell(item) for item in value]) + "]"
     if isinstance(value, bool):
         return "1" if value else "0"
     return f"{value:f}" if isinstance(value, float) else str(value)
