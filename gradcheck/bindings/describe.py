@@ -17,7 +17,7 @@ def describe(build: Build) -> Description:
     index = {tensor.address: number for number, tensor in enumerate(tensors)}
     param = build.library.ggml.GGML_TENSOR_FLAG_PARAM
     rows = tuple(_row(tensor, index, param) for tensor in tensors)
-    return Description(rows, index[build.out.address], build.copies[0].cost)
+    return Description(rows, index[build.out.address], build.cost)
 
 
 def _reachable(nodes: list[Tensor]) -> set[int]:

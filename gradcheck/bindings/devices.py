@@ -1,9 +1,9 @@
 """The devices of ggml, and what they open."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -25,6 +25,8 @@ from gradcheck.model.graph import Description
 from gradcheck.model.nearest import did_you_mean
 from gradcheck.model.run import LibraryInfo
 from gradcheck.model.server import Server, is_server, parse_server
+
+T = TypeVar("T")
 
 #: They compute nothing, so no device can refuse them.
 _NO_WORK = frozenset({"NONE"})
@@ -58,13 +60,7 @@ class Device:
 
     def open(self, case: Case, *, backward: bool = False) -> Program:
         """Build, check support for every node, allocate. Raises Unsupported, InvalidCase or NoRoom."""
-        made = self._build(case, backward)
-        try:
-            self._demand_support(made)
-            return Program(self, case, made)
-        except BaseException:
-            made.free()
-            raise
+        return self._place(self._build(case, backward), lambda made: Program(self, case, made))
 
     def open_scheduled(self, case: Case, *, backward: bool = False) -> ScheduledProgram:
         """The case through ggml's scheduler: on this device, and on the CPU what this device does not take.
@@ -73,34 +69,17 @@ class Device:
         """
         fallback = self._fallback()
         made = self._build(case, backward)
-        try:
-            self._demand_support(made, fallback)
-            return ScheduledProgram(self, fallback, case, made)
-        except BaseException:
-            made.free()
-            raise
+        return self._place(made, lambda made: ScheduledProgram(self, fallback, case, made), fallback)
 
     def open_timed(self, case: Case, *, backward: bool = False) -> TimedProgram:
         """The same for timing. Raises as `open` does."""
-        made = self._build(case, backward)
-        try:
-            self._demand_support(made)
-            return TimedProgram(self, case, made)
-        except BaseException:
-            made.free()
-            raise
+        return self._place(self._build(case, backward), lambda made: TimedProgram(self, case, made))
 
     def batch(self, case: Case, values: Mapping[str, NDArray[Any]], copies: int) -> Batch:
         """`copies` forward graphs that hold `values`. Raises as `open` does."""
         if copies < 1:
             raise ValueError(f"a batch of {copies} copies")
-        made = build_copies(self.library, case, copies)
-        try:
-            self._demand_support(made)
-            return Batch(self, made, values)
-        except BaseException:
-            made.free()
-            raise
+        return self._place(build_copies(self.library, case, copies), lambda made: Batch(self, made, values))
 
     def describe(self, case: Case, *, backward: bool = False) -> Description:
         """The graph as data, without allocating. Raises as `open` does."""
@@ -146,6 +125,15 @@ class Device:
 
     def _build(self, case: Case, backward: bool) -> Build:
         return build_backward(self.library, case) if backward else build(self.library, case)
+
+    def _place(self, made: Build, place: Callable[[Build], T], fallback: "Device | None" = None) -> T:
+        """What `place` makes of a graph that is supported; the graph is freed where it is not, or cannot be placed."""
+        try:
+            self._demand_support(made, fallback)
+            return place(made)
+        except BaseException:
+            made.free()
+            raise
 
     def _fallback(self) -> "Device":
         """The CPU, which ggml's scheduler demands as the last device; this one where it is the CPU."""

@@ -12,7 +12,7 @@ from gradcheck.bindings.refusal import forward_refusal
 from gradcheck.bindings.tensor import Tensor, tensors_of
 from gradcheck.language import evaluate, parse_expression, parse_graph, run_graph
 from gradcheck.language.parse import LanguageError
-from gradcheck.model.case import Case, Input
+from gradcheck.model.case import Case, Input, Shape
 from gradcheck.model.errors import InvalidCase, OutOfMemory
 from gradcheck.model.graph import Cost
 
@@ -57,6 +57,17 @@ class Build:
     def out(self) -> Tensor:
         """The output of the first copy."""
         return self.copies[0].out
+
+    @property
+    def ne(self) -> Shape:
+        """The shape of the output, in ggml's order."""
+        n0, n1, n2, n3 = self.out.ne
+        return n0, n1, n2, n3
+
+    @property
+    def cost(self) -> Cost:
+        """What one forward computation takes."""
+        return self.copies[0].cost
 
     def tensors(self) -> list[Tensor]:
         """Every tensor, in the order of creation."""

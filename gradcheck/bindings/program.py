@@ -63,8 +63,7 @@ class Program:
     @property
     def ne(self) -> Shape:
         """The shape of the output, in ggml's order."""
-        n0, n1, n2, n3 = self._build.out.ne
-        return n0, n1, n2, n3
+        return self._build.ne
 
     @property
     def narrowest_eps(self) -> float:
@@ -121,7 +120,7 @@ class Program:
     @property
     def cost(self) -> Cost:
         """What one forward computation takes."""
-        return self._build.copies[0].cost
+        return self._build.cost
 
     def free(self) -> None:
         """Give the memory back; harmless when repeated."""

@@ -15,7 +15,6 @@ from gradcheck.bindings.program import VIEW_OPS, encode_input, narrowest_epsilon
 from gradcheck.bindings.scheduler import Scheduler
 from gradcheck.bindings.tensor import Tensor
 from gradcheck.model.case import Case, Shape
-from gradcheck.model.graph import Cost
 from gradcheck.model.result import Placement
 
 if TYPE_CHECKING:
@@ -62,18 +61,12 @@ class ScheduledProgram:
     @property
     def ne(self) -> Shape:
         """The shape of the output, in ggml's order."""
-        n0, n1, n2, n3 = self._build.out.ne
-        return n0, n1, n2, n3
+        return self._build.ne
 
     @property
     def narrowest_eps(self) -> float:
         """The machine epsilon of the narrowest float type in the forward graph."""
         return narrowest_epsilon(self._build)
-
-    @property
-    def cost(self) -> Cost:
-        """What one forward computation takes."""
-        return self._build.copies[0].cost
 
     def load(self, values: Mapping[str, NDArray[Any]]) -> None:
         """Convert every input. Raises KeyError or ValueError where one is missing or misshapen."""

@@ -46,13 +46,12 @@ class TimedProgram:
     @property
     def ne(self) -> Shape:
         """The shape of the output, in ggml's order."""
-        n0, n1, n2, n3 = self._build.out.ne
-        return n0, n1, n2, n3
+        return self._build.ne
 
     @property
     def cost(self) -> Cost:
         """What one forward computation takes."""
-        return self._build.copies[0].cost
+        return self._build.cost
 
     def load(self, values: Mapping[str, NDArray[Any]], cotangent: Array | None = None) -> None:
         """Write every input, and the gradient of the output where there is a backward graph; compute all once.

@@ -52,10 +52,6 @@ class Program(Protocol):
     def changed_inputs(self) -> list[str]:
         """Names of inputs that computing changed since the last `load`, in-place ops and declared ones aside."""
 
-    @property
-    def cost(self) -> Cost:
-        """What one forward computation takes."""
-
     def free(self) -> None:
         """Give the memory back."""
 

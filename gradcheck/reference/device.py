@@ -11,9 +11,8 @@ from gradcheck.language import parse_graph, run_graph
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Case, Input, Shape
 from gradcheck.model.errors import InvalidCase, Unsupported
-from gradcheck.model.graph import Cost
 from gradcheck.model.room import demand_room
-from gradcheck.reference.dtypes import EPSILONS, Array, loaded, row_size, type_name
+from gradcheck.reference.dtypes import EPSILONS, Array, loaded, type_name
 from gradcheck.reference.functions import call, word
 from gradcheck.reference.tensor import Tensor, new
 
@@ -86,12 +85,6 @@ class ReferenceProgram:
     def changed_inputs(self) -> list[str]:
         """None: an op that writes into an input is computed on a copy."""
         return []
-
-    @property
-    def cost(self) -> Cost:
-        """Bytes of the inputs and the output together, as a target holds them; a reference is not timed."""
-        tensors = (*self._inputs.values(), self._out)
-        return Cost(flops=0, bytes=sum(row_size(tensor.type, tensor.elements) for tensor in tensors))
 
     def load(self, values: Mapping[str, NDArray[Any]]) -> None:
         """Take every input, as its type holds it. Raises KeyError or ValueError where one is missing or misshapen."""
