@@ -12,12 +12,13 @@ FLAVOUR = -DGGML_RPC=ON -DGGML_BLAS=ON -DGGML_BLAS_VENDOR=OpenBLAS $(if $(WITH_V
 PACKAGES = libopenblas-dev pkg-config $(if $(WITH_VULKAN),libvulkan-dev glslc spirv-headers)
 PICTURE := ADD,MUL,ADD1,SILU,SWIGLU,SOFT_MAX,RMS_NORM,ROPE,GET_ROWS,CROSS*,SUM_ROWS,POOL_2D
 
-.PHONY: help setup grad eval perf lint type test faults bench bench-eval bench-perf picture backends clean
+.PHONY: help setup grad eval perf lint type test faults mutants bench bench-eval bench-perf picture backends clean
 
 help:
 	@echo "make grad     set up if needed, then check every gradient on the CPU   (ARGS='-o ROPE' to narrow)"
 	@echo "make test     set up if needed, then run the tests"
 	@echo "make lint     ruff;   make type   mypy;   make bench, bench-eval, bench-perf   side by side with the C++ tool"
+	@echo "make mutants  known faults in ggml: what gradcheck sees, what the C++ tool sees   (an hour; compiles ggml once)"
 	@echo "make backends compile ggml again, with RPC and BLAS   (WITH_VULKAN=1: and Vulkan)"
 	@echo "make picture  the README's picture from a real run;   make clean   remove what was set up"
 
@@ -56,6 +57,9 @@ test: $(READY)
 
 faults: $(READY)
 	$(BIN)/pytest tests/faults $(ARGS)
+
+mutants: $(READY)
+	$(BIN)/python benchmarks/mutants/bench.py $(ARGS)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/against_cpp.py $(ARGS)

@@ -42,6 +42,7 @@ class Verdict(StrEnum):
 
 
 COMPARED = (Verdict.OK, Verdict.FAIL)
+TOOL = "test-backend-ops"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +150,19 @@ def _abort_reason(stderr: str) -> str:
 
 def build(cache: Path) -> Path:
     """The tool built from the sdist of the installed ggml-python, in the cache. Raises BuildFailed."""
-    version = importlib.metadata.version("ggml-python")
-    home = cache / f"ggml-python-{version}"
-    tool = home / "build" / "bin" / "test-backend-ops"
-    if tool.exists():
-        return tool
-    beside = Path(sys.executable).parent / "cmake"
-    cmake = str(beside) if beside.exists() else shutil.which("cmake")
-    if cmake is None:
-        raise BuildFailed("cmake was not found: `pip install cmake`, or give a built tool with --cpp")
+    made = _home(cache) / "build"
+    tool = made / "bin" / TOOL
+    return tool if tool.exists() else compile_tool(download(cache), made)
+
+
+def download(cache: Path) -> Path:
+    """The folder of ggml in the sdist of the installed ggml-python, in the cache. Raises BuildFailed."""
+    home = _home(cache)
+    source = next(home.glob("*/vendor/ggml"), None)
+    if source is not None:
+        return source
     home.mkdir(parents=True, exist_ok=True)
-    wanted = f"ggml-python=={version}"
+    wanted = f"ggml-python=={importlib.metadata.version('ggml-python')}"
     _step(sys.executable, "-m", "pip", "download", "--no-binary", ":all:", "--no-deps", "-d", str(home), wanted)
     sdist = next(home.glob("*.tar.gz"), None)
     if sdist is None:
@@ -169,13 +172,26 @@ def build(cache: Path) -> Path:
     source = next(home.glob("*/vendor/ggml"), None)
     if source is None:
         raise BuildFailed(f"{sdist.name} holds no vendor/ggml")
-    made = home / "build"
+    return source
+
+
+def compile_tool(source: Path, made: Path, jobs: int | None = None) -> Path:
+    """The tool from this source of ggml; what is up to date in `made` is not compiled again. Raises BuildFailed."""
+    beside = Path(sys.executable).parent / "cmake"
+    cmake = str(beside) if beside.exists() else shutil.which("cmake")
+    if cmake is None:
+        raise BuildFailed("cmake was not found: `pip install cmake`, or give a built tool with --cpp")
+    tool = made / "bin" / TOOL
     flags = ("-DGGML_BUILD_TESTS=ON", "-DGGML_BUILD_EXAMPLES=OFF", "-DCMAKE_BUILD_TYPE=Release")
     _step(cmake, "-S", str(source), "-B", str(made), *flags)
-    _step(cmake, "--build", str(made), "--target", "test-backend-ops", "-j", str(os.cpu_count() or 1))
+    _step(cmake, "--build", str(made), "--target", TOOL, "-j", str(jobs or os.cpu_count() or 1))
     if not tool.exists():
         raise BuildFailed(f"the build left no {tool}")
     return tool
+
+
+def _home(cache: Path) -> Path:
+    return cache / f"ggml-python-{importlib.metadata.version('ggml-python')}"
 
 
 def _step(*command: str) -> None:

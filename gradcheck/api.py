@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from gradcheck import __version__
-from gradcheck.cases import Selection, cases_by_mode, select
+from gradcheck.cases import Resizer, Selection, cases_by_mode, select, variants_by_id, with_known
 from gradcheck.coverage import cover, worth_building
+from gradcheck.flakiness import assess
+from gradcheck.flakiness.limits import FEWEST_SEEDS
 from gradcheck.model.case import Case
 from gradcheck.model.coverage import OpCoverage
 from gradcheck.model.errors import CaseFileError, UsageError
@@ -25,6 +27,7 @@ from gradcheck.plan import check_reference, choose_targets, first_of_families, p
 from gradcheck.runner import Pool, PoolOptions
 from gradcheck.runner.server import Crashed, ServerEvent, check_answers, free_endpoint
 from gradcheck.runner.server import serve as serve_device
+from gradcheck.variants import vary
 
 __all__ = ["Crashed", "RunOptions", "Selection", "coverage", "devices", "graphs", "run", "select_cases", "serve"]
 
@@ -36,7 +39,9 @@ class RunOptions:
     """Everything that a run is asked to do.
 
     workers: None means one for each core (perf and RPC: always one)
+    timeout_s: for one case with one seed
     cases_of: the mode whose cases are run; "" for those of the mode itself
+    target_rate: the failure rate for which limits are to be proposed; None: none are
     """
 
     mode: str
@@ -49,6 +54,7 @@ class RunOptions:
     isolate: bool = True
     command: tuple[str, ...] = ()
     cases_of: str = ""
+    target_rate: float | None = None
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -65,8 +71,8 @@ class RunOptions:
 
 
 def select_cases(selection: Selection, mode: str) -> tuple[Case, ...]:
-    """The cases of a mode. Raises UsageError or CaseFileError."""
-    return tuple(select(selection, mode))
+    """The cases of a mode, and the variants that are asked for. Raises UsageError or CaseFileError."""
+    return tuple(_with_variants(select(selection, mode), selection, mode, default=False))
 
 
 def run(
@@ -80,17 +86,20 @@ def run(
     Raises GradcheckError before anything ran, never after.
     """
     _check_limits(options)
+    _check_seeds(options)
     check_answers(options.servers)
     begin = time.monotonic()
     with Pool(options.pool) as pool:
         pool.prepare()
-        cases = select_cases(options.selection, options.cases_of or options.mode)
-        if not cases:
+        cases_of = options.cases_of or options.mode
+        plain = select(options.selection, cases_of)
+        if not plain:
             raise UsageError(f"no case is left to run in mode {options.mode}")
         library = pool.inspect(options.servers)
         targets = choose_targets(options.backends, library.devices)
         check_reference(options.settings.reference, library.devices)
-        _preflight(pool, cases, next((t.name for t in targets if not is_server(t.name)), "CPU"))
+        _preflight(pool, plain, next((t.name for t in targets if not is_server(t.name)), "CPU"))
+        cases = _with_variants(plain, options.selection, cases_of, default=options.mode == "grad" and not options.selection.files)
         jobs = plan(cases, targets, options.mode, options.settings, options.timeout_s)
         info = _info(options, targets, library, len(jobs), len(cases))
         on_start(info, len(jobs))
@@ -105,7 +114,13 @@ def run(
         except KeyboardInterrupt:
             interrupted = True
     ordered = tuple(results[index] for index in sorted(results))
-    return Run(info, ordered, time.monotonic() - begin, interrupted)
+    flakiness = assess(ordered, options.target_rate) if options.settings.seeds > 1 else None
+    return Run(info, ordered, time.monotonic() - begin, interrupted, flakiness=flakiness)
+
+
+def _with_variants(cases: Sequence[Case], selection: Selection, mode: str, *, default: bool) -> list[Case]:
+    resize = Resizer(selection, mode)
+    return with_known(vary(cases, selection.variants, variants_by_id(selection), resize, default=default))
 
 
 def devices(backends: Sequence[str] = ()) -> LibraryInfo:
@@ -174,6 +189,11 @@ def _check_limits(options: RunOptions) -> None:
         if name not in known:
             listed = ", ".join(known) or "none"
             raise UsageError(f"no limit {name} in mode {options.mode}; there are: {listed}")
+
+
+def _check_seeds(options: RunOptions) -> None:
+    if options.target_rate is not None and options.settings.seeds < FEWEST_SEEDS:
+        raise UsageError(f"limits cannot be proposed from fewer than {FEWEST_SEEDS} seeds; add --seeds {FEWEST_SEEDS}")
 
 
 @contextmanager

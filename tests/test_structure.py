@@ -12,9 +12,11 @@ PACKAGE = ROOT / "gradcheck"
 ALLOWED: dict[str, set[str]] = {
     "model": set(),
     "language": {"model"},
-    "cases": {"model", "language"},
+    "cases": {"model", "language", "variants"},
+    "variants": {"model", "language"},
     "plan": {"model"},
     "coverage": {"model"},
+    "flakiness": {"model"},
     "runner": {"model"},
     "numerics": {"model"},
     "reference": {"model", "numerics", "language"},
@@ -22,13 +24,13 @@ ALLOWED: dict[str, set[str]] = {
     "bindings": {"model", "language"},
     "worker": {"model", "modes", "bindings", "reference", "language", "numerics"},
     "reports": {"model"},
-    "api": {"model", "cases", "plan", "coverage", "runner", "reports"},
-    "cli": {"model", "api", "reports"},
+    "api": {"model", "cases", "variants", "plan", "coverage", "flakiness", "runner", "reports"},
+    "cli": {"model", "api", "reports", "variants"},
     "__main__": {"cli"},
 }
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "base", "misc"}
 # Loaded in the parent only where they are needed: the parent knows neither ggml nor NumPy.
-PARENT = ("model", "language", "cases", "plan", "coverage", "runner", "api", "cli", "reports")
+PARENT = ("model", "language", "cases", "variants", "plan", "coverage", "flakiness", "runner", "api", "cli", "reports")
 MAX_LINES = 300
 
 FILES = sorted(PACKAGE.rglob("*.py"))

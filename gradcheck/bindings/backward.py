@@ -1,6 +1,8 @@
 """Build a case's backward graph after its forward one, and say why where ggml has none."""
 
+import ctypes
 from collections.abc import Hashable
+from typing import Any
 
 from gradcheck.bindings.abort import Abort
 from gradcheck.bindings.graph import MAX_NODES, Build, build
@@ -17,16 +19,17 @@ _NO_GRADIENT = frozenset(
 )
 
 
-def build_backward(library: Library, case: Case) -> Build:
+def build_backward(library: Library, case: Case, *, accumulate: bool = False) -> Build:
     """The forward and the backward graph of a case.
 
+    accumulate: every param gets an accumulator, to whose value its gradient is added, as micro-batches have it
     Raises InvalidCase where no graph can be made and Unsupported where ggml has no backward for it.
     """
     if not case.params:
         raise Unsupported("the case has no input that is differentiated")
     made = build(library, case)
     try:
-        _add_backward(library, case, made)
+        _add_backward(library, case, made, accumulate)
     except BaseException:
         # Also where a thread was parked in it: that one never touches the context again.
         made.free()
@@ -34,14 +37,14 @@ def build_backward(library: Library, case: Case) -> Build:
     return made
 
 
-def _add_backward(library: Library, case: Case, made: Build) -> None:
+def _add_backward(library: Library, case: Case, made: Build, accumulate: bool) -> None:
     structure = _structure(made)
     if structure in library.no_rule:
         raise NoBackwardRule(library.no_rule[structure])
     nodes = made.nodes(made.forward)
     _demand_gradients(library, nodes, made.out)
     try:
-        library.builder.run(lambda: _expand(library, case, made))
+        library.builder.run(lambda: _expand(library, case, made, accumulate))
     except Abort as abort:
         refusal = backward_refusal(abort, sorted({node.op for node in nodes}))
         if isinstance(refusal, NoBackwardRule):
@@ -49,7 +52,7 @@ def _add_backward(library: Library, case: Case, made: Build) -> None:
         raise refusal from None
 
 
-def _expand(library: Library, case: Case, made: Build) -> None:
+def _expand(library: Library, case: Case, made: Build, accumulate: bool) -> None:
     ggml = library.ggml
     loss = made.out.pointer
     if (made.out.op, 0) in _NO_GRADIENT:
@@ -59,15 +62,35 @@ def _expand(library: Library, case: Case, made: Build) -> None:
     ggml.ggml_build_forward_expand(graph, loss)
     # By flag: ggml_set_loss insists on a scalar, the backward builder does not.
     loss.contents.flags |= ggml.GGML_TENSOR_FLAG_LOSS
-    ggml.ggml_build_backward_expand(made.context, graph, None)
+    ggml.ggml_build_backward_expand(made.context, graph, _accumulators(library, made, graph) if accumulate else None)
     made.backward = graph
     for declared in case.params:
         gradient = ggml.ggml_graph_get_grad(graph, made.inputs[declared.name].pointer)
         made.gradients[declared.name] = Tensor(library, gradient) if gradient else None
+    for name, accumulator in made.accumulators.items():
+        found = made.gradients[name]
+        if found is not None and found.address == accumulator.address:
+            made.gradients[name] = None  # nothing is added to it
     cotangent = ggml.ggml_graph_get_grad_acc(graph, loss)
     if not cotangent:
         raise Unsupported(f"ggml makes no gradient for an output of type {made.out.type}")
     made.cotangent = Tensor(library, cotangent)
+
+
+def _accumulators(library: Library, made: Build, graph: Any) -> Any:
+    """What ggml_build_backward_expand takes: for every node of the forward graph a tensor, or NULL.
+
+    As in ggml's own training loop (ggml_opt_build), a param has one, of its shape and in f32.
+    """
+    ggml, nodes = library.ggml, made.nodes(graph)
+    array = (ctypes.POINTER(ggml.ggml_tensor) * len(nodes))()
+    names = {tensor.address: name for name, tensor in made.inputs.items()}
+    for index, node in enumerate(nodes):
+        # The loss has one anyway: that takes the cotangent.
+        if node.flags & ggml.GGML_TENSOR_FLAG_PARAM and not node.flags & ggml.GGML_TENSOR_FLAG_LOSS:
+            array[index] = ggml.ggml_new_tensor_4d(made.context, library.type_ids["f32"], *node.ne)
+            made.accumulators[names[node.address]] = Tensor(library, array[index])
+    return array
 
 
 def _structure(made: Build) -> Hashable:

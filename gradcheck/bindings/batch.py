@@ -58,24 +58,23 @@ class Batch:
         """How many moves one call of `evaluate` takes at most."""
         return self._copies
 
-    def evaluate(self, name: str, elements: NDArray[np.int64], x: NDArray[np.float32]) -> NDArray[Any]:
+    def evaluate(self, name: str, elements: NDArray[np.int64] | None, x: NDArray[np.float32]) -> NDArray[Any]:
         """Outputs after setting some elements of an input, other ones in each copy, in rows of one copy each.
 
-        elements: (n, k) flat indices (C order of the NumPy shape) into input `name`, a row for each of n copies
+        elements: (n, k) flat indices (C order of the NumPy shape) into input `name`, a row for each of n copies;
+            None for all elements in their order
         x: (n, k), the values they take; afterwards the base values stand there again
         The array may be the device's memory itself: it is valid until the next call.
         """
-        target = self._inputs[name]
-        index = np.asarray(elements, dtype=np.int64)
-        if len(index) > self._copies:
-            raise ValueError(f"{len(index)} rows of elements for {self._copies} copies")
-        rows = self._everything[: len(index), None]
+        target, count = self._inputs[name], len(x)
+        if count > self._copies:
+            raise ValueError(f"{count} rows of elements for {self._copies} copies")
         for rewritten in self._rewritten:
             self._restore(rewritten)
-        self._put(target, rows, index, self._converted(target, x))
+        self._put(target, elements, self._converted(target, x))
         self._device.compute(self._build.forward)
-        outputs = self._outputs(len(index))
-        self._put(target, rows, index, target.base[index])
+        outputs = self._outputs(count)
+        self._put(target, elements, target.base[None] if elements is None else target.base[elements], count)
         return outputs
 
     def free(self) -> None:
@@ -108,16 +107,23 @@ class Batch:
         if target.mirror is not None:
             self._buffer.write(target.slot.offset, target.mirror)
 
-    def _put(self, target: _Input, rows: NDArray[Any], index: NDArray[np.int64], x: NDArray[Any]) -> None:
-        target.rows[rows, index] = x
+    def _put(
+        self, target: _Input, elements: NDArray[np.int64] | None, x: NDArray[Any], count: int | None = None
+    ) -> None:
+        """Set elements of the first `count` copies; every one has a row of x, or all have the same."""
+        count = len(x) if count is None else count
+        if elements is None:
+            target.rows[:count] = x
+        else:
+            target.rows[self._everything[:count, None], elements] = x
         if target.mirror is None:
             return
-        if target.mirror.nbytes <= _WHOLE_BYTES or index.shape[1] > 1:
+        if elements is None or target.mirror.nbytes <= _WHOLE_BYTES or elements.shape[1] > 1:
             self._buffer.write(target.slot.offset, target.mirror)
             return
         width = target.rows.itemsize
-        for row, element, value in zip(rows.ravel(), index.ravel(), x.ravel(), strict=True):
-            offset = target.slot.offset + int(row) * target.slot.stride + int(element) * width
+        for row, (element, value) in enumerate(zip(elements.ravel(), x.ravel(), strict=True)):
+            offset = target.slot.offset + row * target.slot.stride + int(element) * width
             self._buffer.write(offset, np.array([value]).view(np.uint8))
 
     def _converted(self, target: _Input, x: NDArray[np.float32]) -> NDArray[Any]:

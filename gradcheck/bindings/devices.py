@@ -11,6 +11,7 @@ from gradcheck.bindings.backward import build_backward
 from gradcheck.bindings.batch import Batch
 from gradcheck.bindings.callbacks import OPS as CALLBACK_OPS
 from gradcheck.bindings.describe import describe
+from gradcheck.bindings.gallocr import GallocrProgram
 from gradcheck.bindings.graph import Build, build, build_copies
 from gradcheck.bindings.library import Library, load
 from gradcheck.bindings.library import library_info as local_info
@@ -70,6 +71,21 @@ class Device:
         fallback = self._fallback()
         made = self._build(case, backward)
         return self._place(made, lambda made: ScheduledProgram(self, fallback, case, made), fallback)
+
+    def open_allocated(
+        self, case: Case, alloc: str, *, accumulate: bool = False
+    ) -> Program | GallocrProgram | ScheduledProgram:
+        """Both directions with memory of their own for all tensors (distinct), from gallocr, or from ggml's sched.
+
+        accumulate: gradients are added to what `load_accumulators` says. Raises as `open` and `open_scheduled` do.
+        """
+        made = build_backward(self.library, case, accumulate=accumulate)
+        if alloc == "sched":
+            fallback = self._fallback()
+            return self._place(made, lambda made: ScheduledProgram(self, fallback, case, made), fallback)
+        if alloc == "gallocr":
+            return self._place(made, lambda made: GallocrProgram(self, case, made))
+        return self._place(made, lambda made: Program(self, case, made))
 
     def open_timed(self, case: Case, *, backward: bool = False) -> TimedProgram:
         """The same for timing. Raises as `open` does."""
@@ -150,9 +166,7 @@ class Device:
     def _demand_support(self, made: Build, fallback: "Device | None" = None) -> None:
         takers = [self] if fallback is None or fallback is self else [self, fallback]
         # The copies of a batch are alike, and a backward graph begins with the forward one.
-        graph = made.backward or made.forward
-        nodes = made.nodes(graph)
-        for node in nodes[: -(-len(nodes) // len(made.copies))]:
+        for node in made.first_nodes(made.backward or made.forward):
             if node.op in CALLBACK_OPS and is_server(self._name):
                 # ggml's RPC says yes to everything, and a server would jump to an address of this process.
                 raise Unsupported(f"{self._name} cannot call back into this process, as {node.op} does")

@@ -38,6 +38,7 @@ class Build:
     forward, backward: ggml's graphs; backward holds the forward nodes too and is None where not wanted
     gradients: the tensor that holds the gradient of each param; None where ggml made none
     cotangent: the tensor that takes the gradient of the output
+    accumulators: the tensor that the gradient of each param is added to; empty where there are none
     """
 
     library: Library
@@ -47,6 +48,7 @@ class Build:
     backward: Any = None
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
     cotangent: Tensor | None = None
+    accumulators: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def inputs(self) -> dict[str, Tensor]:
@@ -75,9 +77,15 @@ class Build:
 
     def nodes(self, graph: Any) -> list[Tensor]:
         """The nodes of a graph in the order in which they are computed."""
-        ggml = self.library.ggml
-        count = ggml.ggml_graph_n_nodes(graph)
-        return [Tensor(self.library, ggml.ggml_graph_node(graph, index)) for index in range(count)]
+        return self._nodes(graph, self.library.ggml.ggml_graph_n_nodes(graph))
+
+    def first_nodes(self, graph: Any) -> list[Tensor]:
+        """The nodes of the first copy: all others are like them, and come after them."""
+        return self._nodes(graph, -(-self.library.ggml.ggml_graph_n_nodes(graph) // len(self.copies)))
+
+    def _nodes(self, graph: Any, count: int) -> list[Tensor]:
+        node = self.library.ggml.ggml_graph_node
+        return [Tensor(self.library, node(graph, index)) for index in range(count)]
 
     def free(self) -> None:
         """Free the context with all tensors and graphs; harmless when repeated."""

@@ -44,7 +44,7 @@ class Buffer:
         self._library = library
         self.nbytes = nbytes
         kind = ggml.ggml_backend_dev_buffer_type(device)
-        _demand_room(library, device, kind, nbytes)
+        demand_device_room(library, device, kind, nbytes)
         self.handle = ggml.ggml_backend_buft_alloc_buffer(kind, nbytes)
         if not self.handle:
             raise OutOfMemory(f"{_name(ggml, device)} has no {nbytes:,} bytes")
@@ -180,7 +180,7 @@ def _up(nbytes: int, alignment: int) -> int:
     return -(-nbytes // alignment) * alignment
 
 
-def _demand_room(library: Library, device: Any, kind: Any, nbytes: int) -> None:
+def demand_device_room(library: Library, device: Any, kind: Any, nbytes: int) -> None:
     """Raises NoRoom where a buffer of `nbytes` cannot be had."""
     ggml = library.ggml
     if ggml.ggml_backend_buft_is_host(kind):

@@ -56,6 +56,7 @@ class Program:
         self._sentinels = Sentinels(self._buffer, self._slots)
         self._rewritten = written_inputs(build, build.forward)
         self._raw: dict[str, Bytes] = {}
+        self._sums: dict[int, Bytes] = {}
         self._changed: list[str] = []
         self._written = {declared.name for declared in case.inputs if declared.written}
         self._narrowest = narrowest_epsilon(build)
@@ -78,8 +79,16 @@ class Program:
         for name, tensor in self._build.inputs.items():
             self._raw[name] = encode_period(self._library, name, tensor, values[name])
             self._restore(name)
+        for tensor in self._build.accumulators.values():
+            self._sums[tensor.address] = np.zeros(tensor.nbytes, dtype=np.uint8)
         self._sentinels.broken.clear()
         self._changed.clear()
+
+    def load_accumulators(self, values: Mapping[str, Array]) -> None:
+        """Set what the gradient accumulators of params hold before each backward pass; `load` sets them to 0."""
+        for name, tensor in self._build.accumulators.items():
+            if name in values:
+                self._sums[tensor.address] = encode_input(self._library, name, tensor, values[name])
 
     def stored(self, name: str) -> Array:
         """An input as the device holds it after conversion to its type, in float64."""
@@ -97,12 +106,17 @@ class Program:
         return self._buffer.values(self._build.out)
 
     def backward(self, cotangent: Array) -> dict[str, Array | None]:
-        """J^T v for each param by name; None where ggml made no gradient for it. Computes forward too."""
+        """J^T v for each param by name, added to what its accumulator holds; None where ggml made no gradient for it.
+
+        Computes forward too.
+        """
         target = self._build.cotangent
         if target is None:
             raise ValueError(f"{self._case.id} was opened without its backward graph")
         raw = encode_input(self._library, "the cotangent", target, cotangent)
         self._buffer.write(self._buffer.offset(target), raw)
+        for accumulator in self._build.accumulators.values():
+            self._buffer.write(self._buffer.offset(accumulator), self._sums[accumulator.address])
         self._run(self._build.backward)
         return {
             name: None if gradient is None else self._buffer.values(gradient)
@@ -152,7 +166,7 @@ class Program:
         self._buffer.repeat(self._buffer.offset(tensor), tensor.nbytes, self._raw[name])
 
     def _kept(self) -> set[int]:
-        kept = {tensor.address for tensor in self._build.inputs.values()}
+        kept = {tensor.address for tensor in (*self._build.inputs.values(), *self._build.accumulators.values())}
         if self._build.cotangent is not None:
             kept.add(self._build.cotangent.address)
         return kept
@@ -193,13 +207,13 @@ class Sentinels:
 
 def written_inputs(build: Build, graph: Any) -> frozenset[str]:
     """The inputs of the first copy that ops of a graph write into."""
-    roots = {node.root for node in build.nodes(graph) if node.is_view and node.op not in VIEW_OPS}
+    roots = {node.root for node in build.first_nodes(graph) if node.is_view and node.op not in VIEW_OPS}
     return frozenset(name for name, tensor in build.inputs.items() if tensor.address in roots)
 
 
 def narrowest_epsilon(build: Build) -> float:
     """The machine epsilon of the narrowest float type in the forward graph; that of f32 where there is none."""
-    tensors = [*build.inputs.values(), *build.nodes(build.forward)]
+    tensors = [*build.inputs.values(), *build.first_nodes(build.forward)]
     return max((eps for eps in (epsilon(t.type) for t in tensors) if eps is not None), default=2.0**-23)
 
 

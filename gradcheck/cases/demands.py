@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from gradcheck.cases.form import check_keys, expression_of, items_of, word_of
 from gradcheck.cases.source import Node
@@ -10,11 +11,12 @@ from gradcheck.model.case import Picks
 from gradcheck.model.limits import DEFAULT_LIMITS, MODES
 from gradcheck.model.nearest import did_you_mean
 from gradcheck.model.status import Status
+from gradcheck.variants import VARIANTS
 
 _PICKS_KEYS = ("from", "order")
 _EXPECT_KEYS = ("placement",)
 _PLACES = ("target", "cpu")
-_KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml", "target")
+_KNOWN_KEYS = ("mode", "where", "status", "reason", "ggml", "target", "variant", "says")
 
 #: Bounds by metric; they may be expressions.
 Limits = tuple[tuple[str, Node], ...]
@@ -30,6 +32,8 @@ class KnownSpec:
     reason: str
     ggml: str
     target: str
+    variant: str = ""
+    says: str = ""
 
 
 def limits_of(node: Node | None) -> Limits:
@@ -88,4 +92,17 @@ def known_of(node: Node) -> KnownSpec:
         reason=word_of(node.value["reason"], "reason"),
         ggml=str(node.value["ggml"].value),
         target=word_of(get("target"), "target") if get("target") else "*",
+        variant=_variants(get("variant")),
+        says=word_of(get("says"), "says") if get("says") else "",
     )
+
+
+def _variants(node: Node | None) -> str:
+    """A pattern of variants, "" for an absent node. Raises CaseFileError where no variant is of it."""
+    if node is None:
+        return ""
+    pattern = word_of(node, "variant")
+    name = pattern.partition(":")[0]
+    if not any(fnmatchcase(known, name) for known in VARIANTS):
+        raise node.fail(f"no variant is of {name}{did_you_mean(name, VARIANTS)}; there are {', '.join(VARIANTS)}")
+    return pattern

@@ -44,18 +44,32 @@ def expand(families: Iterable[Family], mode: str) -> list[Case]:
     return list(cases.values())
 
 
+def case_of(family: Family, mode: str, scope: Scope) -> Case | None:
+    """The case that a family makes of values for its variables, which it need not list; None where `where` drops it.
+
+    Raises CaseFileError.
+    """
+    override = family.override(mode)
+    return _family_case(family, override, scope, _Inputs(family, override))
+
+
 def _family_cases(family: Family, mode: str) -> Iterator[Case]:
     override = family.override(mode)
     inputs = _Inputs(family, override)
     for scope in _combinations(family):
-        full = {**scope, "op": family.op}
-        if not _holds(family.where, full, family.place):
-            continue
-        # After `where`, so that a derived name need not make sense for what is dropped.
-        for name, node in family.let:
-            full[name] = _value(node, full)
-        if _holds(override.where, full, family.place):
-            yield _case(family, override, scope, full, inputs)
+        case = _family_case(family, override, scope, inputs)
+        if case is not None:
+            yield case
+
+
+def _family_case(family: Family, override: Override, scope: Scope, inputs: "_Inputs") -> Case | None:
+    full = {**scope, "op": family.op}
+    if not _holds(family.where, full, family.place):
+        return None
+    # After `where`, so that a derived name need not make sense for what is dropped.
+    for name, node in family.let:
+        full[name] = _value(node, full)
+    return _case(family, override, scope, full, inputs) if _holds(override.where, full, family.place) else None
 
 
 class _Inputs:
@@ -157,7 +171,7 @@ def _name(family: Family, variables: tuple[tuple[str, Value], ...], full: Scope)
 
 
 def _known(spec: KnownSpec) -> KnownFailure:
-    return KnownFailure(spec.mode, spec.status, spec.reason, spec.ggml, spec.target)
+    return KnownFailure(spec.mode, spec.status, spec.reason, spec.ggml, spec.target, spec.variant, spec.says)
 
 
 def _limit(name: str, node: Node, scope: Scope) -> tuple[str, float]:

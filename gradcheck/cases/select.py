@@ -23,11 +23,13 @@ class Selection:
     ops: op names, globs (`MUL*`) and full case ids; none means every op
     pattern: a regular expression searched for in the variables, as in the C++ tool
     files: case files or folders that replace the shipped ones
+    variants: names of variants, which follow the cases that are selected; None: those that suit the mode
     """
 
     ops: tuple[str, ...] = ()
     pattern: str | None = None
     files: tuple[str, ...] = ()
+    variants: tuple[str, ...] | None = None
 
 
 def load_families(files: tuple[str, ...] = (), ops: tuple[str, ...] | None = None) -> list[Family]:
@@ -48,7 +50,7 @@ def load_families(files: tuple[str, ...] = (), ops: tuple[str, ...] | None = Non
 
 
 def select(selection: Selection, mode: str) -> list[Case]:
-    """The cases of `mode` that a selection names. Raises UsageError where a part of it names nothing."""
+    """The plain cases of `mode` that a selection names. Raises UsageError where a part of it names nothing."""
     with _collector_paused():
         return _select(selection, mode)
 
@@ -65,6 +67,15 @@ def cases_by_mode(
         if ops is not None:
             families = [family for family in families if family.op in ops]
         return {mode: expand(families, mode) for mode in modes}
+
+
+def variants_by_id(selection: Selection) -> dict[str, tuple[str, ...]]:
+    """Of each case whose full id is in a selection, the variants that are asked for by it: "" for the case itself."""
+    found: dict[str, tuple[str, ...]] = {}
+    for term in map(_Term, selection.ops):
+        if term.is_id:
+            found[term.base] = (*found.get(term.base, ()), term.variant)
+    return found
 
 
 @contextmanager
@@ -102,7 +113,10 @@ class _Term:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.is_id = text.endswith(")") and "(" in text
+        # OP(name), or OP(name)+variant
+        head, plus, tail = text.rpartition(")+")
+        self.base, self.variant = (f"{head})", tail) if plus else (text, "")
+        self.is_id = self.base.endswith(")") and "(" in self.base
         self.op = text.split("(", 1)[0] if self.is_id else text
         self.is_glob = not self.is_id and any(sign in text for sign in "*?[")
 
@@ -110,14 +124,14 @@ class _Term:
         return op == self.op if self.is_id else fnmatchcase(op.upper(), self.op.upper())
 
     def takes(self, case: Case) -> bool:
-        return case.id == self.text if self.is_id else self.takes_op(case.op)
+        return case.id == self.base if self.is_id else self.takes_op(case.op)
 
 
 def _check_ids(terms: Iterable[_Term], cases: list[Case], mode: str) -> None:
     ids = {case.id for case in cases}
     for term in terms:
-        if term.is_id and term.text not in ids:
-            raise UsageError(f"no {mode} case {term.text}{did_you_mean(term.text, ids, count=3, cutoff=0.3)}")
+        if term.is_id and term.base not in ids:
+            raise UsageError(f"no {mode} case {term.base}{did_you_mean(term.base, ids, count=3, cutoff=0.3)}")
         if not term.is_id and not any(term.takes_op(case.op) for case in cases):
             hint = "; `gradcheck perf --cases-of eval` times those of eval" if mode == "perf" else ""
             raise UsageError(f"{term.text} has no cases for {mode}{hint}")

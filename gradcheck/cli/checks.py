@@ -10,7 +10,7 @@ from gradcheck.cli import options as given
 from gradcheck.cli.outputs import Outputs
 from gradcheck.cli.stdout import write_stdout
 from gradcheck.model.errors import UsageError
-from gradcheck.model.job import Settings
+from gradcheck.model.job import METHODS, Settings
 from gradcheck.reports import FORMATS
 from gradcheck.reports.exit_code import exit_code
 from gradcheck.reports.live import LiveProgress, live_stream
@@ -18,7 +18,8 @@ from gradcheck.reports.view import PLAIN_WIDTH, Detail, View, view_of
 
 Limits = tuple[tuple[str, float], ...]
 
-_WORKERS = (given.JOBS, given.TIMEOUT, given.MEMORY, given.THREADS, given.ISOLATION)
+_LIMITED = (given.JOBS, given.TIMEOUT, given.MEMORY)
+_WORKERS = (*_LIMITED, given.THREADS, given.ISOLATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,11 @@ class Request:
     ops: tuple[tuple[str, ...], ...]
     pattern: str | None
     files: tuple[str, ...]
+    variants: tuple[str, ...] | None = ("none",)
     seed: int
+    seeds: int = 1
+    suggest_limits: bool = False
+    target_rate: float | None = None
     workers: int | None = None
     timeout_s: float
     memory_bytes: int | None
@@ -48,12 +53,21 @@ class Request:
             raise UsageError("-v and -q cannot both be given")
         return Detail.VERBOSE if self.verbose else Detail.QUIET if self.quiet else Detail.NORMAL
 
+    @property
+    def wanted_rate(self) -> float | None:
+        """The failure rate to propose limits for, where any are asked for."""
+        if not self.suggest_limits and self.target_rate is not None:
+            raise UsageError("--target-rate is for --suggest-limits")
+        return (self.target_rate or given.DEFAULT_RATE) if self.suggest_limits else None
+
 
 @click.command("grad", epilog="Example: gradcheck grad -b cpu -o SILU,GELU")
 @given.options(
     given.BACKEND,
     *given.SELECTION,
+    given.variants("default, but none for --case and for a case that is named by its id"),
     given.SEED,
+    *given.TRIALS,
     click.option(
         "--cotangent",
         type=click.Choice(["random", "ones"]),
@@ -62,26 +76,61 @@ class Request:
         help="The gradient fed into the output; ones is the sum loss of test-backend-ops.",
     ),
     click.option(
-        "--max-elements",
+        "--cotangents",
         type=click.IntRange(min=1),
-        default=100_000,
+        default=1,
         show_default=True,
         metavar="N",
-        help="How many elements of one input are judged at most, but for those that cost nothing.",
+        help="How many of them, at one backward pass each; of several one is ones.",
+    ),
+    click.option(
+        "--method",
+        type=click.Choice(METHODS),
+        default="auto",
+        show_default=True,
+        metavar="METHOD",
+        help="How numeric gradients are found: structured (elements that share no output move together), dense (one by "
+        "one), sampled, directional (all at once, along random directions), or auto: structured, and for what is too "
+        "large sampled and directional.",
+    ),
+    click.option(
+        "--max-elements",
+        type=click.IntRange(min=1),
+        default=10_000,
+        show_default=True,
+        metavar="N",
+        help="How many elements of one input --method sampled judges.",
     ),
     given.LIMITS,
-    *_WORKERS,
+    given.ALLOC,
+    *_LIMITED,
+    given.THREAD_COUNTS,
+    given.ISOLATION,
     *given.REPORT,
 )
-def grad_command(cotangent: str, max_elements: int, limits: Limits, **shared: Any) -> int:
+def grad_command(
+    cotangent: str,
+    cotangents: int,
+    method: str,
+    max_elements: int,
+    limits: Limits,
+    alloc: str,
+    threads: tuple[int, ...],
+    **shared: Any,
+) -> int:
     """Check backprop's gradients against numeric ones."""
-    request = Request(**shared)
+    request = Request(**shared, threads=threads[0])
     settings = Settings(
         seed=request.seed,
+        seeds=request.seeds,
         threads=request.threads,
         limits=limits,
         cotangent=cotangent,
+        cotangents=cotangents,
+        method=method,
         max_elements=max_elements,
+        alloc=alloc,
+        more_threads=threads[1:],
     )
     return check("grad", settings, request)
 
@@ -90,7 +139,9 @@ def grad_command(cotangent: str, max_elements: int, limits: Limits, **shared: An
 @given.options(
     given.BACKEND,
     *given.SELECTION,
+    given.variants("none"),
     given.SEED,
+    *given.TRIALS,
     given.REFERENCE,
     click.option(
         "--repeat",
@@ -116,6 +167,7 @@ def eval_command(reference: str, repeat: int, backward: bool, sched: bool, limit
     request = Request(**shared)
     settings = Settings(
         seed=request.seed,
+        seeds=request.seeds,
         threads=request.threads,
         limits=limits,
         reference=reference,
@@ -176,12 +228,15 @@ def check(mode: str, settings: Settings, request: Request, cases_of: str = "") -
     """Run the cases, write every form that was asked for, and give the exit code."""
     from gradcheck import api
 
-    detail = request.detail
+    detail, target_rate = request.detail, request.wanted_rate
     options = api.RunOptions(
         mode=mode,
         backends=request.backends,
         selection=api.Selection(
-            ops=tuple(op for part in request.ops for op in part), pattern=request.pattern, files=request.files
+            ops=tuple(op for part in request.ops for op in part),
+            pattern=request.pattern,
+            files=request.files,
+            variants=request.variants,
         ),
         settings=settings,
         workers=request.workers,
@@ -189,6 +244,7 @@ def check(mode: str, settings: Settings, request: Request, cases_of: str = "") -
         memory_bytes=request.memory_bytes,
         isolate=request.isolate,
         cases_of=cases_of,
+        target_rate=target_rate,
         command=("gradcheck", *click.get_current_context().find_root().obj),
     )
     with Outputs(request.outputs) as outputs:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.command("list", epilog="Example: gradcheck list -o 'MUL*' -p type=f16")
 @given.options(
     *given.SELECTION,
+    given.variants("none"),
     given.mode("The cases of this mode"),
     click.option("--ops", "by_op", is_flag=True, help="Only the ops and how many cases each has."),
     click.option("--graph", is_flag=True, help="Every case with the tensors of its forward graph."),
@@ -44,6 +45,7 @@ def list_command(
     ops: tuple[tuple[str, ...], ...],
     pattern: str | None,
     files: tuple[str, ...],
+    variants: tuple[str, ...] | None,
     mode: str,
     by_op: bool,
     graph: bool,
@@ -61,7 +63,7 @@ def list_command(
     named = tuple(op for part in ops for op in part)
     if coverage:
         return _coverage(named, pattern, files, missing, form)
-    selection = api.Selection(ops=named, pattern=pattern, files=files)
+    selection = api.Selection(ops=named, pattern=pattern, files=files, variants=variants)
     cases = api.select_cases(selection, mode)
     if by_op:
         lines = _op_lines(cases, form)
@@ -70,7 +72,7 @@ def list_command(
     elif form == "text":
         lines = (case.id for case in cases)
     else:
-        lines = (_json({"op": case.op, "vars": case.name, "place": str(case.place)}) for case in cases)
+        lines = (_json(_record(case)) for case in cases)
     write_stdout(_array(lines) if form == "json" else (f"{line}\n" for line in lines))
     return ExitCode.GOOD if cases else ExitCode.NOTHING
 
@@ -86,6 +88,11 @@ def _coverage(named: tuple[str, ...], pattern: str | None, files: tuple[str, ...
     lines = coverage_lines(rows) if form == "text" else map(_json, coverage_records(rows))
     write_stdout(_array(lines) if form == "json" else (f"{line}\n" for line in lines))
     return ExitCode.GOOD if rows else ExitCode.NOTHING
+
+
+def _record(case: Case) -> dict[str, Any]:
+    variant = {"variant": case.variant} if case.variant else {}
+    return {"op": case.op, "vars": case.name, **variant, "place": str(case.place)}
 
 
 def _op_lines(cases: Iterable[Case], form: str) -> Iterator[str]:
@@ -111,9 +118,11 @@ def _graph_lines(results: "Iterable[Result]", form: str) -> Iterator[str]:
             drawn = graph_lines(outcome.tensors, outcome.out) if outcome.out >= 0 else [f"none: {outcome.reason}"]
             yield "\n".join([result.case_id, *drawn, ""])
         else:
-            variables = result.case_id[len(result.op) + 1 : -1]
-            record = {"op": result.op, "vars": variables, "out": outcome.out, "tensors": outcome.tensors}
-            yield _json({**record, **dict(outcome.counts), **({"reason": outcome.reason} if outcome.out < 0 else {})})
+            variables, _, variant = result.case_id[len(result.op) + 1 :].rpartition(")")
+            record: dict[str, Any] = {"op": result.op, "vars": variables}
+            record |= {"variant": variant[1:]} if variant else {}
+            record |= {"out": outcome.out, "tensors": outcome.tensors, **dict(outcome.counts)}
+            yield _json(record | ({"reason": outcome.reason} if outcome.out < 0 else {}))
 
 
 def _json(record: dict[str, Any]) -> str:

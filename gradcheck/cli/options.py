@@ -6,9 +6,11 @@ from typing import Any, TypeVar
 
 import click
 
-from gradcheck.cli.parameters import FormFile, Limit, OpList, Pattern, Size
+from gradcheck.cli.parameters import FormFile, Limit, OpList, Pattern, Size, ThreadCounts, VariantList
+from gradcheck.model.job import ALL, ALLOCATIONS
 from gradcheck.model.limits import MODES
 from gradcheck.reports import FORMATS
+from gradcheck.variants import DEFAULT_NAMES, VARIANTS
 
 F = TypeVar("F", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
@@ -57,6 +59,18 @@ CASE_FILES = click.option(
 )
 SELECTION = (OPS, PATTERN, CASE_FILES)
 
+
+def variants(default: str) -> Option:
+    """The option for corner cases; `default` says in words what there is where it is not given."""
+    return click.option(
+        "--variants",
+        type=VariantList(),
+        metavar="NAME[,NAME...]",
+        help=f"Corner cases of each case: {', '.join(VARIANTS)}; all; none; or default, which is "
+        f"{', '.join(DEFAULT_NAMES)} for one case of each family.  [default: {default}]",
+    )
+
+
 SEED = click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -65,6 +79,27 @@ SEED = click.option(
     metavar="N",
     help="Where every random number comes from.",
 )
+SEEDS = click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Run each case with N seeds, counted from --seed, and report how often it fails.",
+)
+SUGGEST_LIMITS = click.option(
+    "--suggest-limits",
+    is_flag=True,
+    help="Propose limits that are exceeded at --target-rate, from what the seeds gave; takes --seeds 20 at least.",
+)
+TARGET_RATE = click.option(
+    "--target-rate",
+    type=click.FloatRange(min=0, max=0.1, min_open=True),
+    metavar="RATE",
+    help="The share of runs that may fail, for --suggest-limits.  [default: 1e-4]",
+)
+DEFAULT_RATE = 1e-4
+TRIALS = (SEEDS, SUGGEST_LIMITS, TARGET_RATE)
 JOBS = click.option(
     "-j",
     "--jobs",
@@ -80,7 +115,7 @@ TIMEOUT = click.option(
     default=120.0,
     show_default=True,
     metavar="SECONDS",
-    help="Give a case up after this time.",
+    help="Give a case up after this time, counted anew for each seed.",
 )
 MEMORY = click.option(
     "--max-memory",
@@ -118,6 +153,22 @@ def _processors() -> int:
 
 THREADS = threads(1, "1")
 ALL_THREADS = threads(_processors, "one per processor")
+THREAD_COUNTS = click.option(
+    "--threads",
+    type=ThreadCounts(),
+    default="1",
+    show_default=True,
+    metavar="N[,N...]",
+    help="CPU threads of a case. With each further number the gradients must come out again.",
+)
+ALLOC = click.option(
+    "--alloc",
+    type=click.Choice([*ALLOCATIONS, ALL]),
+    default=ALLOCATIONS[0],
+    show_default=True,
+    help="Where the gradients must come out again: in memory that ggml's graph allocator or scheduler uses again and "
+    "again, as in applications. What is judged has memory of its own for every tensor.",
+)
 
 
 def mode(what: str) -> Option:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcheck.model.errors import UsageError
+from gradcheck.model.nearest import did_you_mean
 from gradcheck.model.server import parse_endpoint
 from gradcheck.reports import FORMATS
+from gradcheck.variants import ALL, DEFAULT, NONE, VARIANTS
 
 # click's parameter types are generic for a type checker, and in its newest release only.
 if TYPE_CHECKING:
@@ -48,6 +50,27 @@ def split_ops(text: str) -> Iterator[str]:
     yield part.strip()
 
 
+class VariantList(_Type):
+    """`sliced,tails`: names of variants, or one of the words all, none and default."""
+
+    name = "NAME[,NAME...]"
+
+    def convert(self, value: Any, param: _Param, ctx: _Context) -> tuple[str, ...]:
+        """The names, each once."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+        words = (ALL, DEFAULT, NONE)
+        for name in names:
+            if name not in VARIANTS and name not in words:
+                listed = ", ".join([*words, *VARIANTS])
+                hint = did_you_mean(name, [*words, *VARIANTS])
+                self.fail(f"there is no variant {name!r}{hint}; there are {listed}", param, ctx)
+        if len(names) > 1 and set(names) & set(words):
+            self.fail(f"{', '.join(words)} stand alone", param, ctx)
+        return names or self.fail("names no variant", param, ctx)
+
+
 class Pattern(_Type):
     """A regular expression, kept as text."""
 
@@ -74,6 +97,19 @@ class Size(_Type):
         match = _SIZE.fullmatch(value.strip())
         size = int(float(match[1]) * 1024 ** _POWERS[match[2].upper()]) if match else 0
         return size or self.fail(f"{value!r} is no size; write 512M or 4G", param, ctx)
+
+
+class ThreadCounts(_Type):
+    """`1,2,8`: numbers of threads, each once."""
+
+    name = "N[,N...]"
+
+    def convert(self, value: Any, param: _Param, ctx: _Context) -> tuple[int, ...]:
+        """The numbers, in the order given."""
+        if isinstance(value, tuple):
+            return value
+        counts = tuple(dict.fromkeys(int(part) if part.strip().isdecimal() else 0 for part in value.split(",")))
+        return counts if all(counts) else self.fail(f"{value!r} is no list of thread counts; write 1,2", param, ctx)
 
 
 class Limit(_Type):

@@ -43,7 +43,8 @@ def case_lines(case: Case) -> Iterator[str]:
     if case.skip:
         yield f"skipped: {case.skip}"
     for known in case.known:
-        yield f"known failure: {known.mode} ends as {known.status} on ggml {known.ggml}: {known.reason}"
+        what = f"known failure of {known.variant}" if known.variant else "known failure"
+        yield f"{what}: {known.mode} ends as {known.status} on ggml {known.ggml}: {known.reason}"
     if case.placement:
         place = "the CPU" if case.placement == "cpu" else "the target"
         yield f"expected: with eval --sched every node runs on {place}"

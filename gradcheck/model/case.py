@@ -1,6 +1,7 @@
 """A case: one concrete forward graph with its inputs, and what is known and demanded of it."""
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from gradcheck.model.place import Place
 from gradcheck.model.status import Status
@@ -14,10 +15,14 @@ Value = None | bool | int | float | str | tuple["Value", ...]
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """How an input gets its values: a kind of `INIT_KINDS` and its arguments, all of them filled in."""
+    """How an input gets its values: a kind of `INIT_KINDS` and its arguments, all of them filled in.
+
+    `data` is what a variant makes of the values: "special", "negative", "spike", "constant", "sorted"; "": nothing.
+    """
 
     kind: str = "uniform"
     args: tuple[tuple[str, Value], ...] = (("low", -1.0), ("high", 1.0), ("grid", None), ("gap", None))
+    data: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,9 @@ class KnownFailure:
     """A wrong result of ggml that has been looked into.
 
     It ends as `status`, for `reason`, and was seen with the ggml version `ggml`. `target` is a pattern of the
-    devices that it concerns: `*` for a wrong rule, a device's name for a wrong kernel.
+    devices that it concerns: `*` for a wrong rule, a device's name for a wrong kernel. `variant` is a pattern of the
+    variants that it concerns; "" for the case itself, and then for what of it fails in the same way. `says` is what the
+    reason for the failure must contain, for an entry that speaks of ggml's words rather than of cases.
     """
 
     mode: str
@@ -50,6 +57,12 @@ class KnownFailure:
     reason: str
     ggml: str
     target: str = "*"
+    variant: str = ""
+    says: str = ""
+
+    def concerns(self, variant: str) -> bool:
+        """Whether this says something of a case's variant; "" is the case itself."""
+        return not self.variant or (variant != "" and fnmatchcase(variant, self.variant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,8 @@ class Case:
     gradient: "zero" where every gradient is zero by definition, else "nonzero"
     picks: what the indices in `out` pick; None where `out` holds values
     placement: where ggml's scheduler must run every node: "target", "cpu", or "" for anywhere
+    variant: which variant of the case `OP(name)` this is, `sliced` or `tails:33`; "" for the case itself
+    accumulate: the gradient accumulators of the params hold a value already, as they do from the second micro-batch on
     """
 
     op: str
@@ -95,13 +110,15 @@ class Case:
     gradient: str = "nonzero"
     picks: Picks | None = None
     placement: str = ""
+    variant: str = ""
+    accumulate: bool = False
     skip: str = ""
     known: tuple[KnownFailure, ...] = ()
 
     @property
     def id(self) -> str:
-        """The id that selects, titles and compares this case: `OP(name=value,...)`."""
-        return f"{self.op}({self.name})"
+        """The id that selects, titles and compares this case: `OP(name=value,...)`, and `+variant` where it is one."""
+        return f"{self.op}({self.name})" + (f"+{self.variant}" if self.variant else "")
 
     @property
     def params(self) -> tuple[Input, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gradcheck.model.case import KnownFailure, Value
 from gradcheck.model.place import Place
 from gradcheck.model.status import Status
+from gradcheck.model.trial import Trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,11 @@ class Outcome:
     counts: how many elements were judged, left out and why: ("judged", 300), ("kink", 2)...
     samples: every timing of perf, in seconds
     tensors: the rows of the graph (mode `graph`), in the form of `gradcheck list --graph`
+    diagnosis: what the errors look like, a line each: "a: backprop is 3 times the numeric gradient everywhere..."
     invalid_case: the case itself is at fault, which is wrong usage rather than a failure of the target
+    methods: how the gradient of each param was found: (param, structured, dense, sampled or directional)
     placement: where every node ran; None where the target alone runs a case, without ggml's scheduler
+    trials: what every seed gave, where there were several; all else is of the worst of them
     """
 
     status: Status
@@ -72,11 +76,14 @@ class Outcome:
     evidence: tuple[Evidence, ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
+    diagnosis: tuple[str, ...] = ()
     samples: tuple[float, ...] = ()
     tensors: tuple[tuple[Value, ...], ...] = ()
     out: int = -1
     invalid_case: bool = False
+    methods: tuple[tuple[str, str], ...] = ()
     placement: Placement | None = None
+    trials: Trials | None = None
 
 
 @dataclass(frozen=True, slots=True)

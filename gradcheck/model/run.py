@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gradcheck.model.flakiness import Flakiness
 from gradcheck.model.job import Settings
 from gradcheck.model.result import Result
 
@@ -53,10 +54,14 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished (or interrupted) run; results are in the order of the cases."""
+    """A finished (or interrupted) run; results are in the order of the cases.
+
+    flakiness: what many seeds say of it; None where every case had one
+    """
 
     info: RunInfo
     results: tuple[Result, ...]
     elapsed_s: float
     interrupted: bool = False
     schema_version: int = SCHEMA_VERSION
+    flakiness: Flakiness | None = None

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradcheck.model.case import Case, Shape
+from gradcheck.model.errors import Unsupported
 from gradcheck.model.graph import Cost, Description, Part
 from gradcheck.model.job import Settings
 from gradcheck.model.result import Placement
@@ -64,6 +65,16 @@ class ScheduledProgram(Program, Protocol):
         """Where every node runs."""
 
 
+class AllocatedProgram(Program, Protocol):
+    """A case's graph for both directions, whose memory was given out in a chosen way."""
+
+    def load_accumulators(self, values: Values) -> None:
+        """Set what the gradient accumulators of params hold before each `backward`; `load` sets them to 0.
+
+        Gradients are then added to that. No effect where the program was opened without accumulators.
+        """
+
+
 class TimedProgram(Protocol):
     """A case's graph that is computed for its time alone: nothing is poisoned, checked or read."""
 
@@ -92,10 +103,11 @@ class Batch(Protocol):
     def copies(self) -> int:
         """How many moves one call of `evaluate` takes at most."""
 
-    def evaluate(self, name: str, elements: NDArray[np.int64], x: NDArray[np.float32]) -> NDArray[Any]:
+    def evaluate(self, name: str, elements: NDArray[np.int64] | None, x: NDArray[np.float32]) -> NDArray[Any]:
         """Outputs after setting some elements of an input, other ones in each copy.
 
-        elements: (n, k) flat indices (C order of the NumPy shape) into input `name`, a row for each of n copies
+        elements: (n, k) flat indices (C order of the NumPy shape) into input `name`, a row for each of n copies;
+            None for all elements in their order
         x: (n, k), the values they take; afterwards the base values stand there again
         Returns an (n, number of output elements) array, valid until the next call.
         """
@@ -117,6 +129,12 @@ class Device(Protocol):
     def open_scheduled(self, case: Case, *, backward: bool = False) -> ScheduledProgram:
         """The same through ggml's scheduler. Raises Unsupported for what the CPU does not take either."""
 
+    def open_allocated(self, case: Case, alloc: str, *, accumulate: bool = False) -> AllocatedProgram:
+        """Both directions; alloc is one of ALLOCATIONS. Raises as `open` and `open_scheduled` do.
+
+        accumulate: the params have gradient accumulators, as in training over micro-batches
+        """
+
     def open_timed(self, case: Case, *, backward: bool = False) -> TimedProgram:
         """The same for timing. Raises as `open` does."""
 
@@ -130,11 +148,16 @@ class Device(Protocol):
         """The graph as data, without allocating. Raises as `open` does."""
 
 
+def _no_other_threads(threads: int) -> Device:
+    raise Unsupported(f"the target cannot be had with {threads} threads")
+
+
 @dataclass(frozen=True)
 class Bench:
-    """Everything that a mode may use. `clock` gives seconds."""
+    """Everything that a mode may use. `clock` gives seconds, `target_with` the target with that many CPU threads."""
 
     target: Device
     reference: Callable[[], Device]
     settings: Settings
     clock: Callable[[], float]
+    target_with: Callable[[int], Device] = _no_other_threads

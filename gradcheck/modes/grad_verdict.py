@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gradcheck.model.result import Evidence, Metric, Outcome
 from gradcheck.model.status import Status
+from gradcheck.modes.grad_diagnosis import AtHand, diagnose_case
 from gradcheck.numerics.elements import unravel_ne
 from gradcheck.numerics.gradient_metrics import (
     Judged,
@@ -24,8 +25,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class ParamGradient:
-    """The comparison for one param at its chosen elements (flat, C order of `shape`).
+    """The comparison for one param and cotangent at its chosen elements (flat, C order of `shape`).
 
+    method: how the numeric gradient was found; for "directional" the elements are numbers of directions
+    cotangent: which of the cotangents it belongs to
     gradient_shape: the shape of the gradient that ggml made; None where it made none
     finite_everywhere: whether all of the gradient is finite, judged elements or not
     """
@@ -37,6 +40,8 @@ class ParamGradient:
     gradient_shape: tuple[int, ...] | None
     evaluations: int
     finite_everywhere: bool
+    method: str = "dense"
+    cotangent: int = 0
 
     @property
     def missing(self) -> bool:
@@ -44,15 +49,18 @@ class ParamGradient:
         return self.gradient_shape is None
 
 
-def judge(params: Sequence[ParamGradient], limits: Mapping[str, float], *, zero: bool) -> Outcome:
+def judge(
+    params: Sequence[ParamGradient], limits: Mapping[str, float], *, zero: bool, at_hand: AtHand | None = None
+) -> Outcome:
     """The verdict of docs/design.md, in the order in which a reader needs its parts.
 
     zero: the case says that every gradient is zero by definition
+    at_hand: tensors that a wrong gradient may be made of
     """
     metrics = _metrics(params, limits)
     found = {metric.name: metric.value for metric in metrics}
     failures = [
-        *(reason for param in params for reason in _broken(param, zero)),
+        *dict.fromkeys(reason for param in params for reason in _broken(param, zero)),
         *_beyond(found, limits),
     ]
     vacuous = _vacuous(params, found, limits, zero)
@@ -62,7 +70,15 @@ def judge(params: Sequence[ParamGradient], limits: Mapping[str, float], *, zero:
         status, reason = Status.VACUOUS, "; ".join(vacuous)
     else:
         status, reason = Status.PASS, ""
-    return Outcome(status, reason, metrics=metrics, evidence=_evidence(params), counts=_counts(params))
+    return Outcome(
+        status,
+        reason,
+        metrics=metrics,
+        evidence=_evidence(params),
+        counts=_counts(params),
+        diagnosis=diagnose_case(params, limits, at_hand) if failures else (),
+        methods=tuple(dict.fromkeys((param.name, param.method) for param in params)),
+    )
 
 
 def _metrics(params: Sequence[ParamGradient], limits: Mapping[str, float]) -> tuple[Metric, ...]:
@@ -78,8 +94,7 @@ def _metrics(params: Sequence[ParamGradient], limits: Mapping[str, float]) -> tu
 
 
 def _worst_excess(judged: Judged) -> float:
-    values = judged.excess[~judged.kink]
-    return float(np.max(values)) if values.size else 0.0
+    return float(np.max(judged.excess)) if judged.excess.size else 0.0
 
 
 def _l2_beyond(judged: Judged) -> float:
@@ -137,25 +152,33 @@ def _vacuous(
             reasons.append(f"the gradient of {param.name} is lost in the rounding of the output")
     if not any(param.judged.numeric.size for param in params):
         reasons.append("the params have no elements")
-    return reasons
+    return list(dict.fromkeys(reasons))
 
 
 def _counts(params: Sequence[ParamGradient]) -> tuple[tuple[str, int], ...]:
-    judged = [param.judged for param in params]
-    return (
-        ("elements", sum(math.prod(param.shape) for param in params)),
-        ("judged", sum(int((~j.kink).sum()) for j in judged)),
-        ("kink", sum(int(j.kink.sum()) for j in judged)),
-        ("small", sum(int(j.small.sum()) for j in judged)),
-        ("evaluations", sum(param.evaluations for param in params)),
-    )
+    """Elements are counted once, whatever the number of cotangents, by what the first one says of them."""
+    first = [param for param in params if param.cotangent == 0]
+    elements = [param for param in first if param.method != "directional"]
+    shapes = {param.name: param.shape for param in params}
+    counts = [
+        ("elements", sum(math.prod(shape) for shape in shapes.values())),
+        ("judged", sum(int((~p.judged.kink).sum()) for p in elements)),
+        ("kink", sum(int(p.judged.kink.sum()) for p in elements)),
+        ("flat", sum(int(p.judged.flat.sum()) for p in elements)),
+        ("small", sum(int(p.judged.small.sum()) for p in elements)),
+        ("directions", sum(p.elements.size for p in first if p.method == "directional")),
+        ("cotangents", 1 + max((p.cotangent for p in params), default=0)),
+        ("evaluations", sum(p.evaluations for p in first)),
+    ]
+    return tuple((name, count) for name, count in counts if count or name not in ("flat", "directions"))
 
 
 def _evidence(params: Sequence[ParamGradient]) -> tuple[Evidence, ...]:
     entries = []
     for param in params:
         judged = param.judged
-        rank = np.where(judged.kink & ~judged.not_finite, -1.0, judged.excess)
+        # A kink is shown only where backprop is beyond what any slope there could be.
+        rank = np.where(judged.kink & (judged.excess == 0), -1.0, judged.excess)
         rank = np.where(np.isnan(rank) | judged.not_finite, np.inf, rank)
         for at in np.argsort(-rank, kind="stable")[:_SHOWN]:
             if rank[at] >= 0:
@@ -166,9 +189,11 @@ def _evidence(params: Sequence[ParamGradient]) -> tuple[Evidence, ...]:
 
 def _element(param: ParamGradient, at: int) -> Evidence:
     judged = param.judged
+    along = param.method == "directional"
+    of = f" (cotangent {param.cotangent + 1})" if param.cotangent else ""
     return Evidence(
-        tensor=param.name,
-        index=unravel_ne(int(param.elements[at]), param.shape),
+        tensor=f"{param.name} along direction{of}" if along else param.name + of,
+        index=(at,) if along else unravel_ne(int(param.elements[at]), param.shape),
         got=math.nan if param.missing else float(judged.backprop[at]),
         want=float(judged.numeric[at]),
         asymmetry=float(judged.asymmetry[at]),

@@ -13,6 +13,8 @@ Mask = NDArray[np.bool_]
 #: Where D(h) and D(h/2) differ, or the slope jumps, by more than this share of the gradient, beyond rounding,
 #: there is a kink.
 KINK_SHARE = 2.0**-7
+#: At a kink backprop may be so many bends from n: slopes of both sides, and what two secants know of them.
+KINK_SLACK = 2.0
 #: A numeric value below this many of its uncertainties is not told from zero: no relative error is made of it.
 RESOLVED = 64.0
 #: Absolute part of the tolerance of one element, as a share of the RMS of the gradient: backprop itself
@@ -24,9 +26,11 @@ ABSOLUTE_SHARE = 1e-3
 class Judged:
     """Element by element comparison of backprop a with numeric n at the chosen elements of one param.
 
-    kink: left out, since the numeric gradient does not exist or cannot be found there
+    kink: the numeric gradient does not exist or cannot be found there: no relative error is made of it, but a must
+        lie within the slopes that are seen around x
     small: judged by their absolute error alone, since n is not told from zero
-    excess: abs(a - n) less its uncertainty, in units of max(abs(a), abs(n)) + ABSOLUTE_SHARE * rms
+    excess: abs(a - n) less its uncertainty (at a kink also the bend), in units of max(abs(a), abs(n)) +
+        ABSOLUTE_SHARE * rms
     """
 
     backprop: Array
@@ -36,6 +40,12 @@ class Judged:
     excess: Array
     kink: Mask
     small: Mask
+
+    @property
+    def flat(self) -> Mask:
+        """Elements at which both sides are exactly zero."""
+        flat: Mask = (self.backprop == 0) & (self.numeric == 0)
+        return flat
 
     @property
     def not_finite(self) -> Mask:
@@ -54,7 +64,9 @@ def compare(backprop: Array, derivative: Derivative) -> Judged:
     with np.errstate(invalid="ignore"):
         difference = np.abs(backprop - numeric)
         scale = np.maximum(np.abs(backprop), np.abs(numeric)) + ABSOLUTE_SHARE * rms
-        beyond = np.maximum(difference - uncertainty, 0.0)
+        # At a kink any slope between those on both sides is right; the bend is how far they are apart.
+        allowed = uncertainty + np.where(kink, KINK_SLACK * bend, 0.0)
+        beyond = np.maximum(difference - allowed, 0.0)
         excess = np.divide(beyond, scale, out=np.where(beyond > 0, np.inf, 0.0), where=scale > 0)
         small = finite & ~kink & (np.abs(numeric) < RESOLVED * uncertainty) & (uncertainty > 0)
     return Judged(backprop, numeric, uncertainty, asymmetry(backprop, numeric), excess, kink, small)

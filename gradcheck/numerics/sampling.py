@@ -10,6 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from gradcheck.model.case import Case, Input
+from gradcheck.numerics.corners import rearranged
 
 Array = NDArray[np.float64]
 
@@ -39,8 +40,8 @@ def sample(spec: Input, rng: Generator) -> Array:
     shape = tuple(reversed(spec.ne))
     draw, arguments = _KINDS[spec.init.kind], dict(spec.init.args)
     if spec.init.kind in _INDEPENDENT and math.prod(shape) > DRAWN_ELEMENTS:
-        return draw(rng, (DRAWN_ELEMENTS,), **arguments)
-    values = draw(rng, shape, **arguments)
+        return rearranged(spec.init.data, draw(rng, (DRAWN_ELEMENTS,), **arguments), arguments, rng)
+    values = rearranged(spec.init.data, draw(rng, shape, **arguments), arguments, rng)
     return np.ascontiguousarray(values, dtype=np.float64)
 
 

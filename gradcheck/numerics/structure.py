@@ -3,17 +3,17 @@
 An axis is separable when every output depends on at most one index along it. To find out, the elements whose
 index along the axis has bit b set are moved, and then those that have it clear: when no output changes under
 both, for any bit, all elements that an output depends on agree in every bit of their index, so they have the
-same index, and the bits spell it. That takes 2 ceil(log2 n) moves for an axis of n, twice since both signs are
-tried. An elementwise op is separable along all axes, soft_max along all but the first, mul_mat along all but
-the one that it contracts.
+same index, and the bits spell it. That takes 2 ceil(log2 n) moves for an axis of n. An elementwise op is separable
+along all axes, soft_max along all but the first, mul_mat along all but the one that it contracts.
 
-What moves no output at the probing step is taken not to matter; `differences.confirm` holds the outcome against
+What moves no output at the probing step is taken not to matter; `directions.confirm` holds the outcome against
 a derivative in a random dense direction.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
@@ -24,8 +24,8 @@ from gradcheck.numerics.elements import pick_elements
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 #: (rows of flat elements, their x) -> outputs, a row for each row: every row of elements is moved in a copy of
-#: its own, all other elements stay. The result is valid until the next call.
-Evaluate = Callable[[Indices, NDArray[np.float32]], NDArray[np.float32]]
+#: its own, all other elements stay. None for all elements in their order. The result is valid until the next call.
+Evaluate = Callable[[Indices | None, NDArray[np.float32]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,12 @@ class Moves:
     def together(self) -> int:
         """How many elements move at a time."""
         return int(self.elements.shape[1])
+
+    @cached_property
+    def named(self) -> bool:
+        """Whether the elements must be named: they need not be where every move is of all, in their order."""
+        rows, together = self.elements.shape
+        return rows != 1 or not np.array_equal(self.elements[0], np.arange(together))
 
 
 def dense(shape: tuple[int, ...], limit: int, rng: Generator) -> Moves:
@@ -101,52 +107,55 @@ def probe(
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     if not axes:
         return Structure(shape, {}, 0)
-    sets = {axis: _bit_sets(shape, axis) for axis in axes}
-    # Unequal moves: an output must not stay the same because what it depends on moved alike, as in soft_max.
-    deltas = step * rng.uniform(1.0, 2.0, x.size)
-    changes = _changes(evaluate, x, deltas, [members for axis in axes for members in sets[axis]], per_call)
+    sets = [
+        _Set(axis, bit, value) for axis in axes for bit in range((shape[axis] - 1).bit_length()) for value in (0, 1)
+    ]
+    # Unequal moves: an output must not stay the same because what it depends on moved alike, as in soft_max. And up or
+    # down at random, but always alike: what only one of them would show is then seen by all probes or by none.
+    deltas = step * rng.uniform(1.0, 2.0, x.size) * rng.choice([-1.0, 1.0], x.size)
+    changes = _changes(evaluate, x, (x + deltas).astype(np.float32), shape, sets, per_call)
     owners: dict[int, Indices] = {}
     start = 0
     for axis in axes:
-        count = len(sets[axis])
+        count = 2 * (shape[axis] - 1).bit_length()
         owner = _spell(changes[start : start + count], shape[axis])
         start += count
         if owner is not None:
             owners[axis] = owner
-    return Structure(shape, owners, 2 * len(changes) + 1)
+    return Structure(shape, owners, len(changes) + 1)
 
 
-def _bit_sets(shape: tuple[int, ...], axis: int) -> list[Indices]:
-    """For each bit of the index along an axis: the elements that have it clear, then those that have it set."""
-    flat = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
-    along = np.arange(shape[axis])
-    bits = (shape[axis] - 1).bit_length()
-    return [
-        np.compress((along >> bit & 1) == value, flat, axis=axis).ravel() for bit in range(bits) for value in (0, 1)
-    ]
+@dataclass(frozen=True)
+class _Set:
+    """The elements whose index along an axis has a bit set (value 1) or clear (0)."""
+
+    axis: int
+    bit: int
+    value: int
+
+    def mask(self, shape: tuple[int, ...]) -> Mask:
+        """Whether an element is in the set, of a shape that broadcasts to `shape`."""
+        along = np.arange(shape[self.axis]) >> self.bit & 1
+        mask: Mask = (along == self.value).reshape([-1 if a == self.axis else 1 for a in range(len(shape))])
+        return mask
 
 
 def _changes(
-    evaluate: Evaluate, x: NDArray[np.float32], deltas: NDArray[np.float64], sets: list[Indices], per_call: int
+    evaluate: Evaluate,
+    x: NDArray[np.float32],
+    moved: NDArray[np.float32],
+    shape: tuple[int, ...],
+    sets: list[_Set],
+    per_call: int,
 ) -> list[Mask]:
-    """Which outputs change when the elements of each set are moved up, or down."""
-    base = evaluate(np.zeros((1, 1), dtype=np.int64), x[:1][None, :])[0].copy()
-    # Rows of one length: a set that is shorter names its first element again, with the same value.
-    longest = max(members.size for members in sets)
-    rows = np.stack([np.concatenate([m, np.full(longest - m.size, m[0])]) for m in sets])
-    signs = ((row, sign) for row in range(len(sets)) for sign in (1.0, -1.0))
-    results = [np.zeros(base.shape, dtype=np.bool_) for _ in sets]
-    for group in _groups(list(signs), per_call):
-        chosen = rows[[row for row, _ in group]]
-        sign = np.array([sign for _, sign in group])[:, None]
-        y = evaluate(chosen, (x[chosen] + sign * deltas[chosen]).astype(np.float32))
-        for (row, _), outputs in zip(group, y, strict=True):
-            results[row] |= outputs != base
+    """Which outputs change when the elements of each set are moved."""
+    base = evaluate(None, x[None, :])[0].copy()
+    results: list[Mask] = []
+    for start in range(0, len(sets), per_call):
+        group = sets[start : start + per_call]
+        rows = [np.where(one.mask(shape), moved.reshape(shape), x.reshape(shape)).ravel() for one in group]
+        results += [outputs != base for outputs in evaluate(None, np.stack(rows))]
     return results
-
-
-def _groups(items: list[tuple[int, float]], size: int) -> list[list[tuple[int, float]]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def _spell(changes: list[Mask], size: int) -> Indices | None:

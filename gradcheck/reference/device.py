@@ -43,6 +43,10 @@ class ReferenceDevice:
         """Unsupported: ggml schedules for its own devices."""
         raise Unsupported("the NumPy reference is no device that ggml can schedule for")
 
+    def open_allocated(self, *_case: Any, **_options: Any) -> Never:
+        """Unsupported: there is no memory of ggml to give out."""
+        raise Unsupported("the NumPy reference has no backward pass")
+
     def open_timed(self, *_case: Any, **_options: Any) -> Never:
         """Unsupported: a reference is not timed."""
         raise Unsupported("the NumPy reference is not timed")

@@ -69,7 +69,7 @@ def _row(run: Run, result: Result) -> Row:
         "build_commit": info.library.ggml_commit,
         "backend_name": result.target,
         "op_name": result.op,
-        "op_params": result.case_id[len(result.op) + 1 : -1],
+        "op_params": "".join(result.case_id[len(result.op) + 1 :].rsplit(")", 1)),
         "test_mode": _MODES.get(result.mode, result.mode),
         "supported": str(int(result.status is not Status.UNSUPPORTED)),
         "passed": str(int(result.status in _GOOD)),

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gradcheck.model.flakiness import FailureRate
 from gradcheck.model.result import Evidence, Metric, Result
 from gradcheck.model.run import Run
 from gradcheck.model.status import Status
+from gradcheck.reports.flakiness import failing_text, rate_text, rates_of_cases
 from gradcheck.reports.placement import placement_text
 from gradcheck.reports.repeat import repeat_command
 from gradcheck.reports.view import STYLES, Detail
@@ -36,9 +38,10 @@ _LABEL_WIDTH = 9
 
 def failure_blocks(run: Run, detail: Detail) -> "Iterator[list[Text]]":
     """The lines of a block for every bad case, in the order of the run."""
+    rates = rates_of_cases(run)
     for result in run.results:
         if result.status.bad:
-            yield list(_block(run, result, detail))
+            yield list(_block(run, result, detail, rates.get((result.target, result.case_id))))
 
 
 def failure_ids(run: Run) -> "Iterator[Text]":
@@ -51,9 +54,12 @@ def failure_ids(run: Run) -> "Iterator[Text]":
 def case_lines(run: Run) -> "Iterator[Text]":
     """A line for every case: its status, id, what was measured, or why nothing was."""
     width = max((len(result.status) for result in run.results), default=0)
+    rates = rates_of_cases(run)
     for result in run.results:
         line = _title(run, result, width)
         facts = [_metric_text(metric, compare=False) for metric in result.outcome.metrics]
+        if rate_of_case := rates.get((result.target, result.case_id)):
+            facts.append(rate_text(rate_of_case))
         facts.append(duration(result.elapsed_s))
         line.append(f"  {', '.join(facts)}")
         if result.outcome.placement is not None:
@@ -63,12 +69,14 @@ def case_lines(run: Run) -> "Iterator[Text]":
         yield line
 
 
-def _block(run: Run, result: Result, detail: Detail) -> "Iterator[Text]":
+def _block(run: Run, result: Result, detail: Detail, failures: FailureRate | None) -> "Iterator[Text]":
     outcome = result.outcome
     yield _title(run, result)
     yield _labelled("at", str(result.place))
     if reason := _reason(result):
         yield from _labelled_lines("why", reason.splitlines())
+    if failures is not None:
+        yield _labelled("seeds", failing_text(result, failures))
     for label, metric in zip(_once("metrics"), outcome.metrics, strict=False):
         exceeded = metric.limit is not None and not metric.value <= metric.limit
         yield _labelled(label, _metric_text(metric, compare=True), "bold red" if exceeded else "")
@@ -76,6 +84,7 @@ def _block(run: Run, result: Result, detail: Detail) -> "Iterator[Text]":
         yield _labelled("counts", ", ".join(f"{count} {name}" for name, count in outcome.counts))
     if outcome.evidence:
         yield from _labelled_lines("worst", evidence_rows(result.mode, outcome.evidence))
+    yield from _labelled_lines("hint", outcome.diagnosis)
     if outcome.placement is not None:
         yield _labelled("placed", placement_text(outcome.placement))
     yield from _labelled_lines("note", outcome.notes)

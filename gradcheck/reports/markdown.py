@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gradcheck.model.result import Result
 from gradcheck.model.run import Run
+from gradcheck.reports.flakiness import notes, sheets
 from gradcheck.reports.summary import summary_line
 from gradcheck.reports.table import COLUMNS, speaks, table_title
 from gradcheck.reports.text import header_line
@@ -18,9 +19,10 @@ def render_markdown(run: Run, _view: View) -> str:
     support: an op a row, forward and backward of each target a column; else a table for each target, as in text
     """
     tables = [_matrix(run)] if run.info.mode == "support" else list(_target_tables(run))
-    notes = [_LEGEND] if run.info.mode == "support" else []
+    remarks = [_LEGEND] if run.info.mode == "support" else list(notes(run))
+    tables += [[f"### {one.title}", "", *_table(one.headings, one.rows, one.left)] for one in sheets(run)]
     blocks = ["\n".join(table) for table in tables]
-    return "\n\n".join([*blocks, *notes, f"{header_line(run.info)}: {summary_line(run)}"]) + "\n"
+    return "\n\n".join([*blocks, *remarks, f"{header_line(run.info)}: {summary_line(run)}"]) + "\n"
 
 
 def _matrix(run: Run) -> list[str]:

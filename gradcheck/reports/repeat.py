@@ -1,6 +1,7 @@
 """The one-line command that runs exactly one case of a run again."""
 
 import shlex
+from dataclasses import replace
 
 from gradcheck.model.job import Settings
 from gradcheck.model.result import Result
@@ -9,6 +10,8 @@ from gradcheck.model.run import RunInfo
 #: Setting -> option; an option that has its default value is not repeated.
 _OPTIONS: dict[str, str] = {
     "cotangent": "--cotangent",
+    "cotangents": "--cotangents",
+    "method": "--method",
     "max_elements": "--max-elements",
     "threads": "--threads",
     "budget_s": "--budget",
@@ -16,6 +19,7 @@ _OPTIONS: dict[str, str] = {
     "repeat": "--repeat",
     "backward": "--backward",
     "sched": "--sched",
+    "alloc": "--alloc",
 }
 
 #: Options of the command that no record holds but that a repetition needs, and whether they take a value.
@@ -29,9 +33,13 @@ _CARRIED: dict[str, bool] = {
 
 
 def repeat_command(info: RunInfo, result: Result) -> str:
-    """The shell command that repeats `result`, quoted, with every setting that differs from its default."""
+    """The shell command that repeats `result`, quoted, with every setting that differs from its default.
+
+    Of many seeds it is the one that the outcome tells of.
+    """
     words = ["gradcheck", result.mode, "-b", result.target, "-o", result.case_id]
-    words += ["--seed", str(info.settings.seed)]
+    trials = result.outcome.trials
+    words += ["--seed", str(trials.worst if trials else info.settings.seed)]
     words += _changed_settings(info.settings)
     if result.mode == "perf" and "--threads" not in words:
         words += ["--threads", str(info.settings.threads)]  # the default of perf is another one
@@ -56,6 +64,9 @@ def carried_options(command: tuple[str, ...]) -> list[str]:
 def _changed_settings(settings: Settings) -> list[str]:
     defaults = Settings()
     words = []
+    if settings.more_threads:
+        words = ["--threads", ",".join(map(str, (settings.threads, *settings.more_threads)))]
+        settings = replace(settings, threads=defaults.threads)
     for name, option in _OPTIONS.items():
         value = getattr(settings, name)
         if value != getattr(defaults, name):

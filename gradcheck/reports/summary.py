@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from gradcheck.model.job import Settings
 from gradcheck.model.result import Result
 from gradcheck.model.run import Run
 from gradcheck.model.status import Status
@@ -13,7 +14,7 @@ def summary_line(run: Run) -> str:
     """One line for a whole run, such as `948 cases on CPU: 700 pass, 248 unsupported; 12.3 s; seed 0`."""
     info = run.info
     where = f"on {', '.join(info.targets)}" if info.targets else "on no device"
-    tail = f"{duration(run.elapsed_s)}; seed {info.settings.seed}"
+    tail = f"{duration(run.elapsed_s)}; {_seeds(info.settings)}"
     counts = counts_text(run.results)
     if run.interrupted:
         done = f"{len(run.results)} of {plural(info.jobs, 'check')}"
@@ -24,6 +25,11 @@ def summary_line(run: Run) -> str:
     if any(result.status.ran for result in run.results):
         return head
     return f"nothing was checked: {head}{_main_reason(run.results)}"
+
+
+def _seeds(settings: Settings) -> str:
+    last = settings.seed + settings.seeds - 1
+    return f"seeds {settings.seed} to {last}" if settings.seeds > 1 else f"seed {settings.seed}"
 
 
 def counts_text(results: Iterable[Result]) -> str:

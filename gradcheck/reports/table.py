@@ -162,7 +162,7 @@ def _table(info: RunInfo, results: Group, view: View, target: str) -> "Table":
     narrowest = max(_LABEL_MINIMUM, min(_CASE_MINIMUM, room // 2)) if by_case else _LABEL_MINIMUM
     columns = fit(COLUMNS[mode], results, groups.values(), room - labels, room - min(labels, narrowest))
     # A divider of one blank and a left padding of one: two blanks between columns, none outside.
-    table = Table(box=_box(view), show_edge=False, pad_edge=False, padding=(0, 0, 0, 1), header_style="bold")
+    table = Table(box=box(view), show_edge=False, pad_edge=False, padding=(0, 0, 0, 1), header_style="bold")
     table.title, table.title_justify, table.title_style = table_title(info, target), "left", "bold"
     if bad:
         table.add_column("", width=1, no_wrap=True)  # "!" where something is bad
@@ -241,7 +241,8 @@ def _style(column: Column, text: str) -> str:
     return STYLES[column.statuses[0]] if column.statuses else ""
 
 
-def _box(view: View) -> "Box":
+def box(view: View) -> "Box":
+    """The rules of a table: one under its heading, one above its total."""
     from rich.box import Box
 
     rule = "─" if view.unicode else "-"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from gradcheck.model.run import Run, RunInfo
 from gradcheck.reports.exit_code import ExitCode, exit_code
 from gradcheck.reports.failures import case_lines, failure_blocks, failure_ids
+from gradcheck.reports.flakiness import notes, sheet_table, sheets
 from gradcheck.reports.placement import placement_lines
 from gradcheck.reports.summary import summary_line
 from gradcheck.reports.table import result_tables
@@ -41,6 +42,8 @@ def print_report(run: Run, view: View, console: "Console") -> None:
         _print_details(run, view, console)
     for places in placement_lines(run):
         console.print(places, soft_wrap=True)
+    for note in notes(run):
+        console.print(note, soft_wrap=True)
     console.print(summary_line(run), style=_SUMMARY_STYLES[exit_code(run)], soft_wrap=True)
 
 
@@ -54,6 +57,9 @@ def _print_details(run: Run, view: View, console: "Console") -> None:
         console.print()
     for table in result_tables(run, view):
         console.print(table)
+        console.print()
+    for sheet in sheets(run):
+        console.print(sheet_table(sheet, view))
         console.print()
     for block in failure_blocks(run, view.detail):
         for line in block:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradcheck.model.job import Job
+from gradcheck.runner.progress import Progress
 
 #: How much of a log is kept, in bytes from its end.
 LOG_TAIL = 8192
@@ -34,6 +35,7 @@ class Child:
     """One worker as the parent sees it.
 
     slot: its place among the workers that run side by side, from 0
+    progress: what it has told of the task in hand
     pid: None until the template has reported the fork
     deadline: when the answer to the request in hand must be there, by time.monotonic(); inf without one
     served: how many jobs it has answered
@@ -45,6 +47,7 @@ class Child:
         self.slot = slot
         self.pid: int | None = None
         self.task: Task | None = None
+        self.progress = Progress()
         self.started = 0.0
         self.deadline = math.inf
         self.served = 0

@@ -19,6 +19,7 @@ from gradcheck.runner.child import Child, Task
 from gradcheck.runner.crew import Answered, Crew, Died, Expired, News
 from gradcheck.runner.inprocess import InProcess
 from gradcheck.runner.options import PoolOptions
+from gradcheck.runner.progress import Progress
 from gradcheck.runner.verdict import after_crash, judge
 
 #: Listing the devices initialises every driver, which can take long on a machine with many GPUs.
@@ -94,6 +95,7 @@ class Pool:
                 break
             task = waiting.popleft()
             child.task = task
+            child.progress = Progress()
             child.started = time.monotonic()
             child.deadline = child.started + task.job.timeout_s
             child.send({"job": encode(task.job)})
@@ -113,20 +115,24 @@ class Pool:
         return None
 
     def _conclude(self, news: News, waiting: deque[Task]) -> Result | None:
-        """The result that the news make; None where a task goes back to be tried again, or none was in hand."""
+        """The result that the news make; None where a task goes on or back to be tried again, or none was in hand."""
         child, task = news.child, news.child.task
         if task is None:
             if isinstance(news, Answered):  # nobody has asked: a process that the worker forked has got loose
                 self._crew.dismiss(child)
+            return None
+        if isinstance(news, Answered) and child.progress.hear(news.line, task.job.index):
+            if not child.hung_up:
+                child.deadline = time.monotonic() + task.job.timeout_s
             return None
         child.task = None
         elapsed_s = time.monotonic() - child.started
         if isinstance(news, Answered):
             outcome, elapsed_s = _read_answer(news.line, task.job, elapsed_s)
         elif isinstance(news, Died):
-            outcome = Outcome(Status.CRASH, news.reason)
+            outcome = child.progress.ended(Outcome(Status.CRASH, news.reason))
         else:
-            outcome = Outcome(Status.TIMEOUT, f"no answer within {task.job.timeout_s:g} s")
+            outcome = child.progress.ended(Outcome(Status.TIMEOUT, f"no answer within {task.job.timeout_s:g} s"))
         if outcome.status is Status.CRASH:
             if isinstance(news, Answered):  # it lives, but with a heap that nobody should trust
                 self._crew.dismiss(child)

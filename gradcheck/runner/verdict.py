@@ -19,9 +19,14 @@ def judge(job: Job, outcome: Outcome, elapsed_s: float, log: str = "") -> Result
     # A backward graph fails wherever it is run.
     modes = {job.mode, "grad"} if job.settings.backward else {job.mode}
     entries = [
-        entry for entry in job.case.known if entry.mode in modes and any(_concerns(entry, name) for name in computing)
+        entry
+        for entry in job.case.known
+        if entry.mode in modes
+        and entry.concerns(job.case.variant)
+        and entry.says in outcome.reason
+        and any(_concerns(entry, name) for name in computing)
     ]
-    entries.sort(key=lambda entry: (entry.mode != job.mode, not _concerns(entry, job.target)))
+    entries.sort(key=lambda e: (e.mode != job.mode, not _concerns(e, job.target), _inherited(e, job)))
     known = next((entry for entry in entries if entry.status is outcome.status), entries[0] if entries else None)
     status = outcome.status
     if known is not None and status is known.status:
@@ -47,10 +52,17 @@ def _would_show(job: Job, known: KnownFailure) -> bool:
     """Whether a pass shows that ggml is mended.
 
     Only where the target itself is what the entry speaks of, in the entry's mode, with memory of its own, and is not
-    compared with itself.
+    compared with itself; and where the entry speaks of the variant that has passed, or there is none.
     """
+    if _inherited(known, job):
+        return False
     itself = job.mode == "eval" and job.settings.reference.lower() == job.target.lower()
     return known.mode == job.mode and _concerns(known, job.target) and not job.settings.sched and not itself
+
+
+def _inherited(entry: KnownFailure, job: Job) -> bool:
+    """Whether an entry that speaks of a case is held against one of its variants."""
+    return job.case.variant != "" and not entry.variant
 
 
 def _concerns(entry: KnownFailure, device: str) -> bool:

@@ -2,37 +2,59 @@
 
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.errors import Aborted, GradcheckError, InvalidCase, NoRoom, OutOfMemory, Unsupported
-from gradcheck.model.job import Job
+from gradcheck.model.job import Job, Settings
 from gradcheck.model.result import Outcome
 from gradcheck.model.status import Status
 from gradcheck.modes.bench import Bench
+from gradcheck.modes.trials import Tell, over_seeds
 from gradcheck.worker.equipment import Equipment
 
 _WORKER = Path(__file__).parent
 _PACKAGE = _WORKER.parent
 
 
-def perform(job: Job, equipment: Equipment) -> Outcome:
-    """Run a job on its devices. Never raises an Exception; SystemExit passes."""
+def perform(job: Job, equipment: Equipment, tell: Tell = lambda _seed, _tally: None) -> Outcome:
+    """Run a job on its devices, with every seed that it asks for. Never raises an Exception; SystemExit passes.
+
+    tell: is called before each seed where there are several
+    """
+    settings = job.settings
+    if settings.seeds == 1:
+        return _attempt(job, equipment, settings)
+    try:
+        seeds = range(settings.seed, settings.seed + settings.seeds)
+        return over_seeds(lambda seed: _attempt(job, equipment, replace(settings, seed=seed, seeds=1)), seeds, tell)
+    except Exception as error:
+        return outcome_of(error)
+
+
+def _attempt(job: Job, equipment: Equipment, settings: Settings) -> Outcome:
+    """What the mode makes of the case, or what it raises says."""
     try:
         mode = equipment.modes[job.mode]
-        threads = job.settings.threads
+        threads = settings.threads
         bench = Bench(
             target=equipment.device(job.target, threads),
-            reference=lambda: equipment.device(job.settings.reference, threads),
-            settings=job.settings,
+            reference=lambda: equipment.device(settings.reference, threads),
+            settings=settings,
             clock=time.perf_counter,
+            target_with=lambda count: equipment.device(job.target, count),
         )
         outcome = mode(job.case, bench)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"mode {job.mode} gave a {type(outcome).__name__}, not an Outcome")
         return outcome
     except Exception as error:
-        return outcome_of(error)
+        outcome = outcome_of(error)
+        if outcome.invalid_case and job.case.variant:
+            # Nobody wrote it: that ggml takes no such tensors is no fault of the case.
+            return Outcome(Status.UNSUPPORTED, outcome.reason)
+        return outcome
 
 
 #: What an exception that needs no more words says about a case; the first that fits.

@@ -1,4 +1,7 @@
-"""A worker's loop: a line of JSON in, a line of JSON out, until the channel closes."""
+"""A worker's loop: a line of JSON in, a line of JSON out, until the channel closes.
+
+A job with many seeds is told of before each seed, in a line of its own.
+"""
 
 import json
 import os
@@ -12,6 +15,7 @@ from gradcheck.model.codec import decode, encode
 from gradcheck.model.errors import GradcheckError
 from gradcheck.model.job import Job
 from gradcheck.model.server import Server
+from gradcheck.modes.trials import Tally
 from gradcheck.worker.equipment import Equipment
 from gradcheck.worker.perform import outcome_of, perform
 
@@ -40,12 +44,21 @@ def _reply(request: dict[str, Any], equipment: Equipment, channel: socket.socket
         return _library(equipment, decode(tuple[Server, ...], request["inspect"]))
     if "serve" in request:
         return _rpc(request["serve"], channel)
-    return _job(request["job"], equipment)
+    return _job(request["job"], equipment, channel)
 
 
-def _job(data: dict[str, Any], equipment: Equipment) -> dict[str, Any]:
+def _job(data: dict[str, Any], equipment: Equipment, channel: socket.socket) -> dict[str, Any]:
+    me = os.getpid()
+
+    def tell(seed: int, tally: Tally) -> None:
+        if os.getpid() != me:  # see `serve`
+            raise SystemExit(1)
+        last = encode(tally.runs[-1]) if tally.runs else None
+        measures = encode(tally.measures)
+        _send(channel, {"progress": {"index": data["index"], "seed": seed, "measures": measures, "trial": last}})
+
     started = time.perf_counter()
-    outcome = perform(decode(Job, data), equipment)
+    outcome = perform(decode(Job, data), equipment, tell)
     elapsed_s = time.perf_counter() - started
     try:
         encoded = encode(outcome)

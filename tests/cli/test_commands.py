@@ -122,7 +122,7 @@ def test_grad_passes_everything_on(api: FakeApi, tmp_path: Path) -> None:
         *("grad", "-b", "cpu", "-b", "cuda", "-o", "ADD(ne=[1,2],v=0),MUL*", "-o", "SILU", "-p", "f16"),
         *("--case", str(tmp_path), "-j", "3", "--seed", "7", "--timeout", "2.5", "--max-memory", "1G"),
         *("--threads", "2", "--no-isolation", "--cotangent", "ones", "--max-elements", "9"),
-        *("--limit", "maa=1e-4", "--limit", "rel_l2=1"),
+        *("--limit", "maa=1e-4", "--limit", "rel_l2=1", "--variants", "sliced,tails"),
     ]
     assert code_of(*words) == 0
     assert api.asked.backends == ("cpu", "cuda")
@@ -130,6 +130,7 @@ def test_grad_passes_everything_on(api: FakeApi, tmp_path: Path) -> None:
         "ops": ("ADD(ne=[1,2],v=0)", "MUL*", "SILU"),
         "pattern": "f16",
         "files": (str(tmp_path),),
+        "variants": ("sliced", "tails"),
     }
     assert api.asked.settings == Settings(
         seed=7, limits=(("maa", 1e-4), ("rel_l2", 1.0)), cotangent="ones", max_elements=9, threads=2
@@ -137,6 +138,31 @@ def test_grad_passes_everything_on(api: FakeApi, tmp_path: Path) -> None:
     assert (api.asked.workers, api.asked.timeout_s, api.asked.memory_bytes) == (3, 2.5, 2**30)
     assert api.asked.isolate is False
     assert api.asked.command == ("gradcheck", *words)
+
+
+def test_grad_in_other_memory_and_with_other_threads(api: FakeApi) -> None:
+    assert code_of("grad", "--alloc", "all", "--threads", "2,1,4,1") == 0
+    assert api.asked.settings == Settings(alloc="all", threads=2, more_threads=(1, 4))
+
+
+@pytest.mark.parametrize("words", [("--threads", "1,x"), ("--threads", "0"), ("--threads", ""), ("--alloc", "mine")])
+def test_wrong_memory_and_threads_are_usage_errors(
+    words: tuple[str, str], api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of("grad", *words) == 2
+    assert api.asked is None
+    assert repr(words[1]) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["grad", "eval"])
+def test_seeds_and_the_rate_for_limits_are_passed_on(api: FakeApi, command: str) -> None:
+    assert code_of(command, "--seed", "3", "--seeds", "30", "--suggest-limits", "--target-rate", "1e-3") == 0
+    assert api.asked.settings == Settings(seed=3, seeds=30)
+    assert api.asked.target_rate == 1e-3
+    assert code_of(command, "--seeds", "30", "--suggest-limits") == 0
+    assert api.asked.target_rate == 1e-4
+    assert code_of(command) == 0
+    assert api.asked.target_rate is None
 
 
 def test_defaults_are_those_of_the_records(api: FakeApi) -> None:

@@ -70,6 +70,7 @@ WRONG = result(
     ),
     counts=(("judged", 510), ("kink", 2)),
     notes=("the backward pass is not repeatable",),
+    diagnosis=("a: backprop is 0 in the last row (i1 = 1): 128 of 512 elements", "b: backprop is NaN everywhere"),
 )
 
 
@@ -82,6 +83,9 @@ def test_a_failure_shows_its_evidence() -> None:
     assert "element nan, not <= 1e-2" in text
     assert "rel_l2 1.0e-5 <= 1e-2" in text
     assert "510 judged, 2 kink" in text
+    assert "hint     a: backprop is 0 in the last row (i1 = 1): 128 of 512 elements\n" in text
+    assert "\n           b: backprop is NaN everywhere\n" in text
+    assert text.index("worst") < text.index("hint") < text.index("note")
     assert "note     the backward pass is not repeatable" in text
     assert "repeat   gradcheck grad -b CPU -o 'SILU(type=f32,ne=[4,1,1,1])' --seed 0\n" in text
 
@@ -234,6 +238,12 @@ def test_the_repeated_command_has_all_that_differs() -> None:
         *("--cotangent", "ones", "--max-elements", "5", "--limit", "maa=1e-05"),
         *("--case", "my cases/a.yaml", "--timeout=5", "--no-isolation"),
     ]
+
+
+def test_the_repeated_command_has_the_threads_and_the_memory() -> None:
+    settings = Settings(alloc="all", threads=2, more_threads=(1, 4))
+    assert repeat_command(replace(info(), settings=settings), result()).endswith("--seed 0 --threads 2,1,4 --alloc all")
+    assert "--alloc" not in repeat_command(info(), result())
 
 
 def test_summaries() -> None:

@@ -139,3 +139,52 @@ def test_a_second_try_says_that_it_is_one(status: Status, served: int, note: str
 
 def test_two_crashes_need_no_note() -> None:
     assert after_crash(Outcome(Status.CRASH, "again"), "first", 2) == Outcome(Status.CRASH, "again")
+
+
+PLAIN_ENTRY = KnownFailure("grad", Status.FAIL, "upstream", "0.15.3")
+VARIANT_ENTRY = KnownFailure("grad", Status.CRASH, "strides", "0.15.3", variant="strided_cotangent:*")
+
+
+@pytest.mark.parametrize(
+    ("variant", "status", "expected", "reason"),
+    [
+        ("", Status.FAIL, Status.XFAIL, "upstream"),
+        ("", Status.PASS, Status.XPASS, "upstream"),
+        # What is said of variants does not concern the case itself.
+        ("", Status.CRASH, Status.CRASH, "upstream"),
+        # A variant fails as its case does, and may pass where that fails.
+        ("sliced", Status.FAIL, Status.XFAIL, "upstream"),
+        ("sliced", Status.PASS, Status.PASS, "upstream"),
+        ("sliced", Status.CRASH, Status.CRASH, "upstream"),
+        ("strided_cotangent:permuted", Status.CRASH, Status.XFAIL, "strides"),
+        ("strided_cotangent:permuted", Status.FAIL, Status.XFAIL, "upstream"),
+        ("strided_cotangent:permuted", Status.PASS, Status.XPASS, "strides"),
+    ],
+)
+def test_known_failures_of_variants(variant: str, status: Status, expected: Status, reason: str) -> None:
+    asked = job(PLAIN_ENTRY, VARIANT_ENTRY)
+    result = judge(replace(asked, case=replace(asked.case, variant=variant)), Outcome(status), 0.0)
+    assert result.status is expected
+    assert result.known is not None
+    assert result.known.reason == reason
+    assert result.case_id == "OP(v=0)" + (f"+{variant}" if variant else "")
+
+
+def test_a_known_failure_of_a_variant_is_none_of_the_case() -> None:
+    result = judge(job(VARIANT_ENTRY), Outcome(Status.CRASH), 0.0)
+    assert (result.status, result.known) == (Status.CRASH, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        (Status.CRASH, "aborted: GGML_ASSERT(x) failed at ops.cpp:17", Status.XFAIL),
+        (Status.CRASH, "aborted: GGML_ASSERT(y) failed at ops.cpp:18", Status.CRASH),
+        (Status.PASS, "", Status.PASS),
+    ],
+)
+def test_a_failure_that_is_known_by_its_words(status: Status, reason: str, expected: Status) -> None:
+    entry = KnownFailure("grad", Status.CRASH, "upstream", "0.15.3", variant="sliced", says="failed at ops.cpp:17")
+    asked = job(entry)
+    result = judge(replace(asked, case=replace(asked.case, variant="sliced")), Outcome(status, reason), 0.0)
+    assert result.status is expected

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradcheck.numerics.differences import Derivative, Output, confirm, differentiate, typical_step
+from gradcheck.numerics.differences import Derivative, differentiate, typical_step
+from gradcheck.numerics.directions import confirm
 from gradcheck.numerics.gradient_metrics import compare
+from gradcheck.numerics.projection import Output
 from gradcheck.numerics.structure import Moves, Structure, dense, probe, structured
 from tests.unit.test_numerics import evaluator
 
@@ -75,10 +77,10 @@ def test_moving_together_gives_what_single_moves_give(name: str) -> None:
     alone, _ = numeric(name, dense(SHAPE, 1000, RNG))
     elements = moves.elements.ravel()
     assert sorted(elements) == list(range(X.size))
-    bound = together.uncertainty + alone.uncertainty[elements] + 1e-6
-    smooth = ~(compare(together.value, together).kink | compare(alone.value, alone).kink[elements])
+    bound = together.uncertainty[0] + alone.uncertainty[0, elements] + 1e-6
+    smooth = ~(compare(together.value[0], together.of(0)).kink | compare(alone.value[0], alone.of(0)).kink[elements])
     assert smooth.mean() > 0.9
-    assert (np.abs(together.value - alone.value[elements]) <= bound)[smooth].all()
+    assert (np.abs(together.value[0] - alone.value[0, elements]) <= bound)[smooth].all()
     f = vector(FUNCTIONS[name][0])
     step = typical_step(X.ravel(), None)
     if name != "relu":

@@ -1,0 +1,152 @@
+"""How the gradients of a case's params are found from forward evaluations: which method, which steps, how many."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from gradcheck.model.case import Case, Input
+from gradcheck.model.job import Settings
+from gradcheck.modes.bench import Array, Batch, Program
+from gradcheck.numerics.differences import LARGEST_FACTOR, Derivative, differentiate, typical_step
+from gradcheck.numerics.directions import confirm, directional
+from gradcheck.numerics.noise import with_measured_noise
+from gradcheck.numerics.projection import Output
+from gradcheck.numerics.sampling import generator
+from gradcheck.numerics.structure import Evaluate, Indices, Moves, dense, probe, structured
+
+_F32_EPS = float(np.finfo(np.float32).eps)
+#: Steps that are multiples of the grid of `narrow_grid` are exact in f16 and bf16.
+_NARROW_STEP = 2.0**-4
+#: The elements that all evaluations of a param may read and write in `auto`: minutes, not hours.
+_WORK = 2**33
+#: Moves that are made whatever the size of the case.
+_FEWEST = 256
+#: Directions that are looked along where not every element is judged by itself.
+_DIRECTIONS = 16
+#: Probes move elements by more than any step does.
+_PROBE = 1.25
+
+
+def is_narrow(program: Program) -> bool:
+    """Whether a type narrower than f32 stands on the way."""
+    return program.narrowest_eps > _F32_EPS
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """What one method found about a param.
+
+    method: structured, dense, sampled or directional
+    elements: the flat elements that were moved, or the numbers of the directions
+    backprop: (cotangents, elements), what it is to be compared with
+    derivative: its arrays are (cotangents, elements)
+    """
+
+    method: str
+    elements: Indices
+    backprop: Array
+    derivative: Derivative
+
+
+@dataclass(frozen=True)
+class Differencing:
+    """What the differences of all params of a case have in common."""
+
+    case: Case
+    settings: Settings
+    program: Program
+    batch: Batch
+    output: Output
+
+    def numeric(self, spec: Input, backprop: Array) -> list[Numeric]:
+        """The numeric gradient of one param; backprop is (cotangents, elements of the param)."""
+        x = self.program.stored(spec.name).ravel().astype(np.float32)
+        own, spent = self._with_noise(spec, x)
+        if self.settings.method == "directional" and x.size:
+            return [own._directional(spec, x, backprop, spent)]
+        found = own._elements(spec, x, backprop, spent)
+        if self.settings.method == "auto" and found.method == "sampled":
+            return [found, own._directional(spec, x, backprop)]
+        return [found]
+
+    def _with_noise(self, spec: Input, x: NDArray[np.float32]) -> tuple["Differencing", int]:
+        """The same with the noise of the outputs as this param's moves show it, and the evaluations spent."""
+        # On the grid of a narrow type nothing is rounded, and off it all is.
+        if is_narrow(self.program) or not x.size:
+            return self, 0
+        rng = self._rng(spec, "noise")
+        output, spent = with_measured_noise(self._evaluate(spec), x, self.output, self.batch.copies, rng)
+        return replace(self, output=output), spent
+
+    def _elements(self, spec: Input, x: NDArray[np.float32], backprop: Array, spent: int) -> Numeric:
+        shape = tuple(reversed(spec.ne))
+        moves, probes = self._moves(spec, shape, x)
+        derivative = self._differentiate(spec, x, moves)
+        spent += probes + derivative.evaluations
+        if moves.owner is not None:
+            step, rng = self._step(x), self._rng(spec, "direction")
+            spent += 4
+            if not confirm(self._evaluate(spec), x, moves, derivative, self.output, step=step, rng=rng):
+                moves = dense(shape, self._limit(1), self._rng(spec, "elements"))
+                derivative = self._differentiate(spec, x, moves)
+                spent += derivative.evaluations
+        elements = moves.elements.ravel()
+        method = "sampled" if elements.size < x.size else "dense" if moves.owner is None else "structured"
+        return Numeric(method, elements, backprop[:, elements], replace(derivative, evaluations=spent))
+
+    def _moves(self, spec: Input, shape: tuple[int, ...], x: NDArray[np.float32]) -> tuple[Moves, int]:
+        """What to move together; few elements are sooner moved one by one than probed."""
+        rng = self._rng(spec, "elements")
+        probes = 4 * sum((size - 1).bit_length() for size in shape)
+        if self.settings.method == "dense" or 4 * x.size <= 2 * probes:
+            return dense(shape, self._limit(1), rng), 0
+        step = _PROBE * self._step(x) * (1.0 if is_narrow(self.program) else LARGEST_FACTOR)
+        found = probe(self._evaluate(spec), x, shape, step, self.batch.copies, self._rng(spec, "probe"))
+        together = math.prod(shape[axis] for axis in found.owners)
+        return structured(found, self._limit(together), rng), found.probes
+
+    def _differentiate(self, spec: Input, x: NDArray[np.float32], moves: Moves) -> Derivative:
+        return differentiate(
+            self._evaluate(spec),
+            x,
+            moves,
+            self.output,
+            step=self._step(x),
+            per_call=max(1, self.batch.copies // 4),
+            # On the grid of a narrow type no other step is exact.
+            adapt=not is_narrow(self.program),
+        )
+
+    def _directional(self, spec: Input, x: NDArray[np.float32], backprop: Array, spent: int = 0) -> Numeric:
+        claimed, derivative = directional(
+            self._evaluate(spec),
+            x,
+            backprop,
+            self.output,
+            step=self._step(x),
+            rng=self._rng(spec, "directions"),
+            count=_DIRECTIONS,
+        )
+        derivative = replace(derivative, evaluations=spent + derivative.evaluations)
+        return Numeric("directional", np.arange(_DIRECTIONS, dtype=np.int64), claimed, derivative)
+
+    def _evaluate(self, spec: Input) -> Evaluate:
+        return lambda elements, x: self.batch.evaluate(spec.name, elements, x)
+
+    def _limit(self, together: int) -> int:
+        """How many moves may be made when each moves so many elements."""
+        if self.settings.method == "sampled":
+            return max(1, self.settings.max_elements // together)
+        if self.settings.method != "auto":
+            return 2**62
+        inputs = sum(math.prod(spec.ne) for spec in self.case.inputs)
+        return max(_FEWEST, _WORK // max(1, inputs + self.output.base.size))
+
+    def _step(self, x: NDArray[np.float32]) -> float:
+        return typical_step(x, self.case.step or (_NARROW_STEP if is_narrow(self.program) else None))
+
+    def _rng(self, spec: Input, purpose: str) -> Generator:
+        return generator(self.settings.seed, self.case.id, purpose, spec.name)

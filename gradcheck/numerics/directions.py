@@ -1,0 +1,113 @@
+"""A claimed gradient against forward evaluations in random dense directions.
+
+Everything moves at once, each element by its own random amount u: <v, y(x+u) - y(x-u)> must be what the claimed
+gradient n says, 2 <n, u>, up to the third order. One direction takes four evaluations whatever the size, and sees
+any error that is not small beside the whole gradient; it does not say where the error is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from gradcheck.numerics.differences import DECIDED, Derivative
+from gradcheck.numerics.projection import Output, Projection
+from gradcheck.numerics.structure import Evaluate, Indices, Moves
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction: everything is divided by the length of the narrow move, so that it compares with a gradient.
+
+    claimed: (cotangents,) the derivative that the claimed gradient says
+    numeric: (cotangents,) what the evaluations say, by Richardson's extrapolation
+    gap, rounding: (cotangents,) as in `Derivative`
+    narrow: (elements,) the narrow move from x-u/2 to x+u/2
+    length: the length of `narrow`
+    """
+
+    claimed: Array
+    numeric: Array
+    gap: Array
+    rounding: Array
+    narrow: Array
+    length: float
+
+
+def look(
+    evaluate: Evaluate,
+    x: NDArray[np.float32],
+    elements: Indices | None,
+    claimed: Array,
+    output: Output,
+    *,
+    step: float,
+    rng: Generator,
+) -> Direction:
+    """Move elements (None: all) of the flat param x by amounts in [step/2, step]; claimed is (cotangents, elements)."""
+    base = (x if elements is None else x[elements]).astype(np.float64)
+    amount = step * rng.choice([0.5, 1.0], base.size) * rng.choice([-1.0, 1.0], base.size)
+    moved = np.stack([base + f * amount for f in (1.0, -1.0, 0.5, -0.5)]).astype(np.float32)
+    stored = moved.astype(np.float64)
+    y = evaluate(None if elements is None else np.tile(elements, (4, 1)), moved)
+    projection = Projection(output, None, 1)
+    change = projection.changes(y)[:, :, 0]
+    variance = projection.rounding(y[:1] != y[1:2])[0, :, 0]
+    wide, narrow = (stored[plus] - stored[minus] for plus, minus in ((0, 1), (2, 3)))
+    error_wide = change[0] - change[1] - claimed @ wide
+    error_narrow = change[2] - change[3] - claimed @ narrow
+    length = float(np.linalg.norm(narrow)) or 1.0
+    said = claimed @ narrow / length
+    # The error of a central difference falls with the third power of the step, so Richardson takes 8 narrow ones.
+    error = (8.0 * error_narrow - error_wide) / 6.0
+    gap = np.abs(error_narrow - error_wide / 2.0)
+    return Direction(
+        said, said + error / length, gap / length, 4.0 / 3.0 * np.sqrt(2.0 * variance) / length, narrow, length
+    )
+
+
+def confirm(
+    evaluate: Evaluate,
+    x: NDArray[np.float32],
+    moves: Moves,
+    derivative: Derivative,
+    output: Output,
+    *,
+    step: float,
+    rng: Generator,
+) -> bool:
+    """Whether moving everything at once changes <v, y> as the numeric gradient says, for every cotangent.
+
+    It must, up to the uncertainties, where n is the whole gradient; it does not where elements that were moved
+    together share an output after all. Takes four evaluations.
+    """
+    elements = moves.elements.ravel() if moves.named else None
+    seen = look(evaluate, x, elements, derivative.value, output, step=step, rng=rng)
+    own = np.linalg.norm(derivative.uncertainty * seen.narrow, axis=1) / seen.length
+    size = np.linalg.norm(derivative.value * seen.narrow, axis=1) / seen.length
+    allowed = 4.0 * (own + 3.0 * seen.rounding) + DECIDED * size
+    return bool((np.abs(seen.numeric - seen.claimed) <= allowed).all())
+
+
+def directional(
+    evaluate: Evaluate,
+    x: NDArray[np.float32],
+    gradient: Array,
+    output: Output,
+    *,
+    step: float,
+    rng: Generator,
+    count: int,
+) -> tuple[Array, Derivative]:
+    """The claimed derivatives in `count` directions, (cotangents, count), and the numeric ones.
+
+    gradient: (cotangents, elements), the claimed gradient of the whole param
+    """
+    seen = [look(evaluate, x, None, gradient, output, step=step, rng=rng) for _ in range(count)]
+    columns = [np.stack([getattr(one, name) for one in seen], axis=1) for name in ("numeric", "gap", "rounding")]
+    value, gap, rounding = columns
+    claimed = np.stack([one.claimed for one in seen], axis=1)
+    return claimed, Derivative(value, gap, np.zeros_like(gap), rounding, 4 * count)

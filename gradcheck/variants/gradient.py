@@ -1,0 +1,54 @@
+"""How a gradient comes to an op, and where it goes: other readers, other layouts, other memory."""
+
+from dataclasses import replace
+
+from gradcheck.language import parse_graph
+from gradcheck.model.case import Case
+
+#: Where outputs are infinite, adding to them changes nothing: the sum has no numeric gradient.
+_INFINITE = frozenset({"DIAG_MASK_INF"})
+
+
+def second_consumer(case: Case) -> tuple[Case, ...]:
+    """Each param is read by a second op, before or after the one under test, so that gradients accumulate."""
+    if case.picks is not None or case.op in _INFINITE:
+        return ()
+    set_again = {name for name, _ in parse_graph(case.graph).statements}
+    params = [i.name for i in case.params if min(i.ne) > 0 and i.name not in set_again]
+    if not params:
+        return ()
+    # Where shapes agree, an op that every backend has will do, and each output keeps to its element. Nodes
+    # are computed in the order in which they are reached, and gradients made in the reverse of it.
+    before = [f"add(scale({a}, 0.5) if {a}.ne == out.ne else repeat(sum({a}), out), out)" for a in params]
+    after = [f"add(out, scale({a}, 0.5) if {a}.ne == out.ne else sum({a}))" for a in params]
+    return tuple(
+        # The second consumer has a gradient, whatever the op has.
+        replace(
+            case,
+            variant=f"second_consumer:{when}",
+            graph="\n".join([case.graph, *(f'out = {sum_} if out.type == "f32" else out' for sum_ in sums)]),
+            gradient="nonzero",
+        )
+        for when, sums in (("before", before), ("after", after))
+    )
+
+
+def strided_cotangent(case: Case) -> tuple[Case, ...]:
+    """The gradient reaches the op as a view that is not contiguous: what follows is transposed or permuted."""
+    if case.picks is not None or not case.params:
+        return ()
+    views = (("transposed", "transpose(out)"), ("permuted", "permute(out, 0, 2, 1, 3)"))
+    return tuple(
+        replace(
+            case,
+            variant=f"strided_cotangent:{how}",
+            # Whole numbers have no gradient that could come in any way.
+            graph=f'{case.graph}\nout = cont({view}) if out.type in ["f32", "f16"] else out',
+        )
+        for how, view in views
+    )
+
+
+def accumulator(case: Case) -> tuple[Case, ...]:
+    """Gradients are added to what a tensor of the caller holds, as over micro-batches."""
+    return (replace(case, variant="accumulator", accumulate=True),) if case.params else ()

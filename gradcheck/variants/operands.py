@@ -1,0 +1,43 @@
+"""Which of the inputs are differentiated, and how large they are beside one another."""
+
+from dataclasses import replace
+
+from gradcheck.model.case import Case, Input, Shape
+from gradcheck.variants.layout import movable
+
+
+def alone(case: Case) -> tuple[Case, ...]:
+    """Each param by itself, the others without a gradient, where there are two or more."""
+    if len(case.params) < 2:
+        return ()
+    return tuple(
+        replace(case, variant=f"alone:{kept.name}", inputs=tuple(_without(i, kept) for i in case.inputs))
+        for kept in case.params
+    )
+
+
+def _without(declared: Input, kept: Input) -> Input:
+    return declared if declared is kept or not declared.param else replace(declared, param=False, reason="alone")
+
+
+def broadcast(case: Case) -> tuple[Case, ...]:
+    """The second of two f32 params of one shape has size 1 along an axis, for each axis in turn."""
+    params = [declared for declared in case.params if movable(case, declared)]
+    pair = next(((a, b) for at, a in enumerate(params) for b in params[at + 1 :] if a.ne == b.ne), None)
+    if pair is None:
+        return ()
+    _, second = pair
+    return tuple(
+        replace(
+            case,
+            variant=f"broadcast:{axis}",
+            inputs=tuple(replace(i, ne=_single(i.ne, axis)) if i is second else i for i in case.inputs),
+        )
+        for axis in range(4)
+        if second.ne[axis] > 1
+    )
+
+
+def _single(ne: Shape, axis: int) -> Shape:
+    n0, n1, n2, n3 = (1 if at == axis else size for at, size in enumerate(ne))
+    return n0, n1, n2, n3
