@@ -99,7 +99,8 @@ def run(
         targets = choose_targets(options.backends, library.devices)
         check_reference(options.settings.reference, library.devices)
         _preflight(pool, plain, next((t.name for t in targets if not is_server(t.name)), "CPU"))
-        cases = _with_variants(plain, options.selection, cases_of, default=options.mode == "grad" and not options.selection.files)
+        default = options.mode == "grad" and not options.selection.files
+        cases = _with_variants(plain, options.selection, cases_of, default=default)
         jobs = plan(cases, targets, options.mode, options.settings, options.timeout_s)
         info = _info(options, targets, library, len(jobs), len(cases))
         on_start(info, len(jobs))

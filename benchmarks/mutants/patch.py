@@ -21,6 +21,7 @@ _RUNTIME = Path(__file__).parent / "runtime"
 _HEADER = "gradcheck-mutants.h"
 _TABLE = "gradcheck-mutants-table.h"
 _DEFINITIONS = "gradcheck-mutants.c.inc"
+_LABEL = re.compile(r"^\s*case ", re.MULTILINE)
 _CORE = "src/ggml.c"  # its library is loaded before all others
 
 
@@ -64,7 +65,7 @@ def _file(name: str, text: str, mutants: Sequence[Mutant], numbers: dict[str, in
 
 
 def _find(text: str, mutant: Mutant) -> _Site:
-    """The place of a mutant: the first `old` after its anchors, before the function ends."""
+    """The place of a mutant: the first `old` after its anchors, before the function ends, or the `case` of an anchor."""
     if text.count(mutant.anchors[0]) != 1:
         many = text.count(mutant.anchors[0])
         raise InvalidMutants(f"{mutant.name}: `{mutant.anchors[0]}` is {many} times in {mutant.file}, not once")
@@ -75,6 +76,9 @@ def _find(text: str, mutant: Mutant) -> _Site:
         position = text.find(anchor, position, limit)
         if position < 0:
             raise InvalidMutants(f"{mutant.name}: `{anchor}` is not in {mutant.file} after the anchors before it")
+        label = _LABEL.search(text, position + len(anchor), limit)
+        if anchor.startswith("case ") and label:
+            limit = label.start()
     words = r"\s+".join(map(re.escape, mutant.old.split()))
     found = re.compile(rf"(?<!\w)(?:{words})(?!\w)" if mutant.old[0].isalnum() else words).search(text, position, limit)
     if found is None:

@@ -91,8 +91,7 @@ class SharedMemoryProgram(ABC):
 
     def compute(self) -> None:
         """Write the inputs, whose memory the last run may have used, and compute the graph."""
-        for buffer in self._scratch:
-            self._library.ggml.ggml_backend_buffer_clear(buffer, POISON)
+        self._poison()
         for tensor in self._given():
             # What no node reads has no memory.
             if tensor.pointer.contents.buffer:
@@ -122,6 +121,22 @@ class SharedMemoryProgram(ABC):
     @abstractmethod
     def _free_memory(self) -> None:
         """Give back all memory but the context's; harmless when repeated."""
+
+    def _poison(self) -> None:
+        """Fill shared memory with NaN.
+
+        Where it is not the host's, by way of tensors: Vulkan's ggml_backend_buffer_clear of 0.15.3 writes the byte as a
+        word of four, which is a tiny number.
+        """
+        ggml, far = self._library.ggml, set()
+        for buffer in self._scratch:
+            if ggml.ggml_backend_buffer_is_host(buffer):
+                ggml.ggml_backend_buffer_clear(buffer, POISON)
+            else:
+                far.add(buffer)
+        for tensor in self._build.tensors() if far else ():
+            if not tensor.is_view and tensor.pointer.contents.buffer in far:
+                self._write(tensor, np.full(tensor.nbytes, POISON, dtype=np.uint8))
 
     def _given(self) -> Iterator[Tensor]:
         """What is written before each run."""

@@ -1,6 +1,7 @@
 """What is known to fail in variants, whatever the family of the case: wrong kernels and rules, told once for each."""
 
 import functools
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -41,14 +42,17 @@ def _entries() -> tuple[_Entry, ...]:
 
 
 def _read(node: Node) -> list[_Entry]:
-    """An entry for each pattern of `variant`, which may be a list. Raises CaseFileError."""
+    """An entry for each mode and each pattern of `variant`, which may be lists. Raises CaseFileError."""
     check_keys(node, _KEYS, "a known failure of variants", required=("mode", "variant", "says", "reason", "ggml"))
     ops = tuple(word_of(item, "op") for item in list_of(node.value.get("op"), "`op`"))
-    variants = node.value["variant"]
     entries = []
-    for variant in variants.value if isinstance(variants.value, list) else [variants]:
+    for mode, variant in itertools.product(_each(node.value["mode"]), _each(node.value["variant"])):
         fields = {name: entry for name, entry in node.value.items() if name != "op"}
-        spec = known_of(replace(node, value={**fields, "variant": variant}))
+        spec = known_of(replace(node, value={**fields, "mode": mode, "variant": variant}))
         failure = KnownFailure(spec.mode, spec.status, spec.reason, spec.ggml, spec.target, spec.variant, spec.says)
         entries.append(_Entry(ops, failure))
     return entries
+
+
+def _each(node: Node) -> list[Node]:
+    return node.value if isinstance(node.value, list) else [node]

@@ -67,7 +67,7 @@ def variants(default: str) -> Option:
         type=VariantList(),
         metavar="NAME[,NAME...]",
         help=f"Corner cases of each case: {', '.join(VARIANTS)}; all; none; or default, which is "
-        f"{', '.join(DEFAULT_NAMES)} for one case of each family.  [default: {default}]",
+        f"{', '.join(DEFAULT_NAMES)} for one case of each op.  [default: {default}]",
     )
 
 

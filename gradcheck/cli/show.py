@@ -11,6 +11,7 @@ from gradcheck.cli.stdout import write_stdout
 from gradcheck.model.case import Case, Init, Input, Value
 from gradcheck.model.errors import InvalidCase, UsageError
 from gradcheck.model.result import Outcome
+from gradcheck.variants import VARIANTS
 
 
 @click.command("show", epilog="Example: gradcheck show 'SILU(type=f32,ne_a=[128,2,2,2],v=0)'")
@@ -40,9 +41,12 @@ def case_lines(case: Case) -> Iterator[str]:
     """What the case file says: place, inputs, statements, and what is known and demanded."""
     yield case.id
     yield f"at {case.place}"
+    if case.variant:
+        yield f"variant: {VARIANTS[case.variant.partition(':')[0]].doc}"
     if case.skip:
         yield f"skipped: {case.skip}"
-    for known in case.known:
+    # What is known of a variant by ggml's words is said of every variant.
+    for known in (known for known in case.known if not (case.variant and known.says)):
         what = f"known failure of {known.variant}" if known.variant else "known failure"
         yield f"{what}: {known.mode} ends as {known.status} on ggml {known.ggml}: {known.reason}"
     if case.placement:

@@ -17,7 +17,7 @@ from gradcheck.modes.conduct import misbehaviour
 from gradcheck.modes.differencing import Differencing, Numeric, is_narrow
 from gradcheck.modes.grad_diagnosis import AtHand
 from gradcheck.modes.grad_verdict import ParamGradient, judge
-from gradcheck.numerics.gradient_metrics import compare
+from gradcheck.numerics.gradient_metrics import compare, rms
 from gradcheck.numerics.projection import Output
 from gradcheck.numerics.sampling import generator, sample_cotangent, sample_inputs
 
@@ -101,20 +101,27 @@ def _params(spec: Input, gradients: Sequence[Gradients], differencing: Differenc
     # What is missing or misshapen fails for that; zeros stand in for it.
     flat = np.stack([np.zeros(math.prod(shape)) if g is None or g.shape != shape else g.ravel() for g in made])
     return [
-        _param(spec.name, shape, made[k], flat[k], found, k)
+        _param(spec.name, shape, made[k], flat[k], found, k, size)
         for found in differencing.numeric(spec, flat)
+        for size in [max(rms(value) for value in found.derivative.value)]
         for k in range(len(made))
     ]
 
 
 def _param(
-    name: str, shape: tuple[int, ...], made: Array | None, flat: NDArray[np.float64], found: Numeric, cotangent: int
+    name: str,
+    shape: tuple[int, ...],
+    made: Array | None,
+    flat: NDArray[np.float64],
+    found: Numeric,
+    cotangent: int,
+    size: float,
 ) -> ParamGradient:
     return ParamGradient(
         name=name,
         shape=shape,
         elements=found.elements,
-        judged=compare(found.backprop[cotangent], found.derivative.of(cotangent)),
+        judged=compare(found.backprop[cotangent], found.derivative.of(cotangent), size),
         gradient_shape=None if made is None else made.shape,
         evaluations=found.derivative.evaluations,
         finite_everywhere=bool(np.isfinite(flat).all()),

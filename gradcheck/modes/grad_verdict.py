@@ -89,7 +89,7 @@ def _metrics(params: Sequence[ParamGradient], limits: Mapping[str, float]) -> tu
         Metric("element", float(np.max([_worst_excess(j) for j in judged])), limits["element"]),
         Metric("rel_l2", float(np.max([_l2_beyond(j) for j in judged])), limits["rel_l2"]),
         Metric("kinks", _share(sum(int(j.kink.sum()) for j in judged), judged), limits["kinks"]),
-        Metric("cosine", float(np.min([cosine(j) for j in judged]))),
+        Metric("cosine", min((cosine(j) for j in judged if not j.lost), default=math.nan)),
     )
 
 
@@ -141,18 +141,23 @@ def _vacuous(
     reasons = []
     if found["kinks"] > limits["kinks"]:
         reasons.append(f"no numeric gradient exists at {found['kinks']:.1%} of the elements")
-    for param in params:
-        judged = param.judged
-        left = int((~judged.kink).sum())
-        if judged.numeric.size and left == 0:
-            reasons.append(f"no element of {param.name} could be judged")
-        elif not zero and left and not np.any(judged.numeric[~judged.kink]) and not np.any(judged.backprop):
-            reasons.append(f"the gradient of {param.name} is zero everywhere")
-        elif not zero and left and bool(judged.small[~judged.kink].all()):
-            reasons.append(f"the gradient of {param.name} is lost in the rounding of the output")
+    for name in dict.fromkeys(param.name for param in params):
+        mine = [param.judged for param in params if param.name == name]
+        if any(judged.numeric.size and judged.kink.all() for judged in mine):
+            reasons.append(f"no element of {name} could be judged")
+        # With one of several cotangents a gradient may well vanish.
+        elif not zero and all(_vanishes(judged) for judged in mine):
+            reasons.append(f"the gradient of {name} is zero everywhere")
+        elif not zero and all(judged.lost or _vanishes(judged) for judged in mine):
+            reasons.append(f"the gradient of {name} is lost in the rounding of the output")
     if not any(param.judged.numeric.size for param in params):
         reasons.append("the params have no elements")
-    return list(dict.fromkeys(reasons))
+    return reasons
+
+
+def _vanishes(judged: Judged) -> bool:
+    left = ~judged.kink
+    return bool(left.any() and not judged.numeric[left].any() and not judged.backprop.any())
 
 
 def _counts(params: Sequence[ParamGradient]) -> tuple[tuple[str, int], ...]:

@@ -30,7 +30,8 @@ class Judged:
         lie within the slopes that are seen around x
     small: judged by their absolute error alone, since n is not told from zero
     excess: abs(a - n) less its uncertainty (at a kink also the bend), in units of max(abs(a), abs(n)) +
-        ABSOLUTE_SHARE * rms
+        ABSOLUTE_SHARE * size
+    size: the RMS of the gradient, by which what cancels is measured
     """
 
     backprop: Array
@@ -40,6 +41,13 @@ class Judged:
     excess: Array
     kink: Mask
     small: Mask
+    size: float
+
+    @property
+    def lost(self) -> bool:
+        """Whether there are elements to judge and none can be told from zero."""
+        left = ~self.kink
+        return bool(left.any() and self.small[left].all())
 
     @property
     def flat(self) -> Mask:
@@ -53,23 +61,33 @@ class Judged:
         return ~np.isfinite(self.backprop) | ~np.isfinite(self.numeric)
 
 
-def compare(backprop: Array, derivative: Derivative) -> Judged:
-    """Classify and compare every element; both arguments are flat and of the same length."""
+def rms(values: Array) -> float:
+    """The root of the mean square of the finite values; 0 where there are none."""
+    finite = values[np.isfinite(values)]
+    return float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+
+
+def compare(backprop: Array, derivative: Derivative, size: float = 0.0) -> Judged:
+    """Classify and compare every element; both arguments are flat and of the same length.
+
+    size: the RMS that the gradient has with another cotangent; a gradient that cancels to nothing with this one (that
+        of soft_max with ones) is rounded like one that does not
+    """
     numeric, uncertainty = derivative.value, derivative.uncertainty
     finite = np.isfinite(numeric)
-    rms = float(np.sqrt(np.mean(numeric[finite] ** 2))) if finite.any() else 0.0
-    size = np.maximum(np.abs(numeric), rms)
+    size = max(size, rms(numeric))
+    sizes = np.maximum(np.abs(numeric), size)
     bend = np.maximum(derivative.gap, derivative.jump / 2.0)
-    kink = finite & (bend > KINK_SHARE * size + 4.0 * derivative.rounding)
+    kink = finite & (bend > KINK_SHARE * sizes + 4.0 * derivative.rounding)
     with np.errstate(invalid="ignore"):
         difference = np.abs(backprop - numeric)
-        scale = np.maximum(np.abs(backprop), np.abs(numeric)) + ABSOLUTE_SHARE * rms
+        scale = np.maximum(np.abs(backprop), np.abs(numeric)) + ABSOLUTE_SHARE * size
         # At a kink any slope between those on both sides is right; the bend is how far they are apart.
         allowed = uncertainty + np.where(kink, KINK_SLACK * bend, 0.0)
         beyond = np.maximum(difference - allowed, 0.0)
         excess = np.divide(beyond, scale, out=np.where(beyond > 0, np.inf, 0.0), where=scale > 0)
         small = finite & ~kink & (np.abs(numeric) < RESOLVED * uncertainty) & (uncertainty > 0)
-    return Judged(backprop, numeric, uncertainty, asymmetry(backprop, numeric), excess, kink, small)
+    return Judged(backprop, numeric, uncertainty, asymmetry(backprop, numeric), excess, kink, small, size)
 
 
 def asymmetry(a: Array, n: Array) -> Array:
@@ -93,7 +111,7 @@ def relative_l2(judged: Judged) -> float:
     keep = ~judged.kink
     with np.errstate(invalid="ignore"):
         error = float(np.linalg.norm(judged.backprop[keep] - judged.numeric[keep]))
-    size = float(np.linalg.norm(judged.numeric[keep]))
+    size = _norm(judged)
     if size == 0:
         return 0.0 if error == 0 else float("inf")
     return error / size
@@ -101,9 +119,14 @@ def relative_l2(judged: Judged) -> float:
 
 def relative_uncertainty(judged: Judged) -> float:
     """norm(uncertainty) / norm(n) over the elements without a kink: the error that `relative_l2` may owe to n."""
+    size = _norm(judged)
+    return float(np.linalg.norm(judged.uncertainty[~judged.kink])) / size if size else 0.0
+
+
+def _norm(judged: Judged) -> float:
+    """The norm of n without kinks, or that of a gradient of its size."""
     keep = ~judged.kink
-    size = float(np.linalg.norm(judged.numeric[keep]))
-    return float(np.linalg.norm(judged.uncertainty[keep])) / size if size else 0.0
+    return max(float(np.linalg.norm(judged.numeric[keep])), judged.size * float(np.sqrt(np.count_nonzero(keep))))
 
 
 def cosine(judged: Judged) -> float:

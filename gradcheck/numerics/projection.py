@@ -17,6 +17,8 @@ from gradcheck.numerics.structure import Indices, Mask
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float32).eps)
+#: The error of 999 normal deviates in 1,000 is below so many of its standard deviations.
+_SIGMAS = 3.5
 _FLT_MAX = float(np.finfo(np.float32).max)
 #: Where fewer outputs change than this share, and there are more than `_SMALL`, they are picked out first.
 _SPARSE = 0.1
@@ -29,11 +31,13 @@ class Output:
 
     base: (outputs,)
     cotangents, weights: (cotangents, outputs)
+    noise: (samples, outputs), samples of the rounding error of the outputs, where it was measured
     """
 
     base: Array
     cotangents: Array
     weights: Array
+    noise: Array | None = None
 
     @staticmethod
     def of(y: Array, cotangents: Array, eps: float = _EPS) -> "Output":
@@ -84,10 +88,32 @@ class Projection:
     def rounding(self, changed: Mask) -> Array:
         """The variance that the rounding of the outputs that changed gives: (rows, cotangents, together)."""
         if changed.all():
-            return np.broadcast_to(self._all_weights, (len(changed), *self._all_weights.shape[1:]))
+            return self._noisy(np.broadcast_to(self._all_weights, (len(changed), *self._all_weights.shape[1:])))
         if self._few(changed):
-            return self._each(changed, lambda _, at: np.ones(at.size), self.output.weights)
-        return self._sums(changed.astype(np.float64), self.output.weights)
+            return self._noisy(self._each(changed, lambda _, at: np.ones(at.size), self.output.weights))
+        return self._noisy(self._sums(changed.astype(np.float64), self.output.weights))
+
+    def _noisy(self, variance: Array) -> Array:
+        """The variances by as much larger as the measured noise is."""
+        return variance * self._excess_noise[None, :, None]
+
+    @cached_property
+    def _excess_noise(self) -> Array:
+        """The variance of the measured noise in units of that which the weights expect, at least 1: (cotangents,).
+
+        It is looked at output by output, and column by column, where errors that outputs share (the sum by which all of
+        a soft_max is divided) add up and do not average out.
+        """
+        output = self.output
+        factor = np.ones(len(output.cotangents))
+        if output.noise is None:
+            return factor
+        columns = self._sums(output.noise, output.cotangents)
+        for k, v in enumerate(output.cotangents):
+            single = _typical(np.mean(output.noise**2, axis=0) * v**2, output.weights[k])
+            shared = _typical(np.mean(columns[:, k] ** 2, axis=0), self._all_weights[0, k])
+            factor[k] = max(1.0, _SIGMAS**2 * max(single, shared))
+        return factor
 
     @cached_property
     def _all_weights(self) -> Array:
@@ -136,6 +162,12 @@ class Projection:
             for index, factor in enumerate(factors):
                 result[row, index] = _binned(self.owner[at], (moves * factor[at])[None], self.together)[0]
         return result
+
+
+def _typical(seen: Array, expected: Array) -> float:
+    """The mean of seen / expected, from which single large ones are kept out."""
+    ratio = np.divide(seen, expected, out=np.zeros_like(seen), where=expected > 0)
+    return float(np.mean(np.minimum(ratio, 4.0 * np.quantile(ratio, 0.9)))) if ratio.size else 0.0
 
 
 def _binned(owner: Indices, values: Array, together: int) -> Array:

@@ -9,7 +9,7 @@ from gradcheck.model.nearest import did_you_mean
 from gradcheck.variants.sizes import Resize
 from gradcheck.variants.table import DEFAULT_NAMES, VARIANTS
 
-#: Words that stand for variants: every one of every case; those of DEFAULT_NAMES, of a case in each family; no one.
+#: Words that stand for variants: every one of every case; those of DEFAULT_NAMES, of one case of each op; no one.
 ALL, DEFAULT, NONE = "all", "default", "none"
 
 
@@ -49,28 +49,27 @@ def variants_of(case: Case, names: Iterable[str], resize: Resize) -> Iterator[Ca
 
 
 def representatives(cases: Sequence[Case]) -> list[Case]:
-    """Of each family and op the smallest case whose layout can be varied: with three axes, or as many as there are.
+    """Of each op the case with most to vary: three axes, or as many as there are, and two params; then the smallest.
 
     Cases that are known to fail say little by failing again; they come last.
     """
-    best: dict[object, tuple[tuple[object, ...], Case]] = {}
+    best: dict[str, tuple[tuple[int, ...], Case]] = {}
     for case in cases:
-        family = (case.place, case.op)
         rank = _rank(case)
-        if family not in best or rank < best[family][0]:
-            best[family] = rank, case
+        if case.op not in best or rank < best[case.op][0]:
+            best[case.op] = rank, case
     return [case for _, case in best.values()]
 
 
-def _rank(case: Case) -> tuple[object, ...]:
-    shapes = [declared.ne for declared in case.params] or [(0, 1, 1, 1)]
-    wide = max(sum(size > 1 for size in ne) for ne in shapes)
-    sizes = [math.prod(declared.ne) for declared in case.inputs]
-    return bool(case.skip), any(not known.variant for known in case.known), -min(wide, 3), sum(sizes)
+def _rank(case: Case) -> tuple[int, ...]:
+    wide = max((sum(size > 1 for size in declared.ne) for declared in case.params), default=0)
+    fails = any(not known.variant for known in case.known)
+    total = sum(math.prod(declared.ne) for declared in case.inputs)
+    return case.skip != "", fails, -min(wide, 3), -min(len(case.params), 2), total
 
 
 def _names(wanted: Sequence[str] | None, default: bool) -> tuple[tuple[str, ...], bool]:
-    """The names that are wanted, and whether of one case a family only."""
+    """The names that are wanted, and whether of one case of each op only."""
     if wanted is None:
         wanted = (DEFAULT,) if default else (NONE,)
     if DEFAULT in wanted:

@@ -39,7 +39,7 @@ def statuses(*arguments: str) -> dict[str, str]:
     return {result["case_id"]: result["status"] for result in record["results"]}
 
 
-def test_grad_has_the_default_ones_of_one_case_in_each_shipped_family() -> None:
+def test_grad_has_the_default_ones_of_one_shipped_case_of_each_op() -> None:
     found = statuses("-o", "SGN")
     assert statuses("-o", "SGN", "--variants", "default") == found
     plain = list(statuses("-o", "SGN", "--variants", "none"))
@@ -78,6 +78,7 @@ def test_list_and_show(file: str) -> None:
     assert (record["vars"], record["variant"]) == ("ne=[5,3,2]", "sliced")
     shown = run("show", "--case", file, f"{BIG}+sliced").stdout
     assert shown.startswith(f"{BIG}+sliced\n")
+    assert "variant: params are views into larger tensors" in shown
     assert "a = view_4d(a, 5, 3, 2, 1," in shown
 
 

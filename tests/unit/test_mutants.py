@@ -1,5 +1,6 @@
 """The list of mutants, putting them into a source, and what a run with one proves."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_an_expression_becomes_a_choice_where_the_anchor_says() -> None:
     assert text.startswith('#include "gradcheck-mutants.h"\n')
     assert "run(n, a + b);" in text
     assert "(GRADCHECK_MUTANT(1) ? (a - b) : (a\n        + b))" in text
+
+
+def test_a_mutant_stays_in_its_case() -> None:
+    text = "static void f(int n) {\n switch (n) {\n case ONE: one(); break;\n case TWO: two(); break;\n }\n}\n"
+    strayed = Mutant("m", FILE, ("static void f(", "case ONE:"), "two()", "0", Form.EXPRESSION, "sign", ("ADD",), "")
+    with pytest.raises(InvalidMutants, match="is not in"):
+        patched({**FILES, FILE: text}, [strayed])
+    assert "? (0) : (one())" in patched({**FILES, FILE: text}, [replace(strayed, old="one()")])[FILE]
 
 
 def test_a_statement_becomes_an_if() -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from gradcheck.cases import Selection, variants_by_id
 from gradcheck.language import parse_graph
-from gradcheck.model.case import Case, Init, Picks
+from gradcheck.model.case import Case, Init, KnownFailure, Picks
 from gradcheck.model.errors import UsageError
 from gradcheck.model.place import Place
+from gradcheck.model.status import Status
 from gradcheck.variants import DEFAULT_NAMES, VARIANTS, vary
 from gradcheck.variants.choose import representatives, variants_of
 from tests.builders import Typed, make_case
@@ -198,12 +199,16 @@ def test_a_case_that_is_skipped_has_no_variants() -> None:
 FIRST = replace(make_case("out = silu(a)", a=(9, 2, 2)), place=Place("x.yaml", 1), op="X")
 SMALL = replace(make_case("out = silu(a)", a=(4, 2, 2)), place=Place("x.yaml", 1), op="X")
 FLAT = replace(make_case("out = silu(a)", a=(4,)), place=Place("x.yaml", 1), op="X")
-OTHER = replace(make_case("out = silu(a)", a=(3,)), place=Place("x.yaml", 9), op="X")
+OTHER = replace(make_case("out = silu(a)", a=(3,)), place=Place("x.yaml", 9), op="Y")
 CASES = (FLAT, FIRST, SMALL, OTHER)
 
 
-def test_the_smallest_case_with_three_axes_stands_for_its_family() -> None:
+def test_the_smallest_case_with_three_axes_and_two_params_stands_for_its_op() -> None:
     assert representatives(CASES) == [SMALL, OTHER]
+    two = replace(make_case("out = add(a, b)", a=(9, 9, 9), b=(9, 9, 9)), op="X")
+    assert representatives([*CASES, two]) == [two, OTHER]
+    known = KnownFailure("grad", Status.FAIL, "upstream", "0.15.3")
+    assert representatives([*CASES, replace(two, known=(known,))]) == [SMALL, OTHER]
 
 
 def ids(*arguments: object, ops: tuple[str, ...] = (), default: bool = False) -> list[str]:
@@ -217,7 +222,7 @@ def test_without_variants_the_cases_are_plain() -> None:
     assert ids() == ids(("none",)) == [c.id for c in CASES]
 
 
-def test_names_give_variants_of_every_case_and_default_of_one_a_family() -> None:
+def test_names_give_variants_of_every_case_and_default_of_one_an_op() -> None:
     assert ids(("sliced",)) == [text for c in CASES for text in (c.id, f"{c.id}+sliced")]
     chosen = ids(("default",))
     assert chosen == ids(default=True)

@@ -1,5 +1,6 @@
 """Variants and case files: rows of another length, ids with a variant, known failures of variants."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,11 @@ def test_what_is_known_of_variants_whatever_their_family() -> None:
     silu = with_known(variants_of(select(Selection(("SILU",)), "grad")[0], ["sliced"], lambda *_: None))
     assert "SILU_BACK" in silu[0].known[-1].reason
     assert not any("SILU_BACK" in entry.reason for case in told for entry in case.known)
+
+
+def test_the_document_has_every_variant() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
+    told = {
+        name.split(":")[0] for row in re.findall(r"^\| (`.+?) \| ", text, re.M) for name in re.findall("`(.+?)`", row)
+    }
+    assert set(VARIANTS) <= told

@@ -53,7 +53,11 @@ def _lines(param: Compared, others: Sequence[Compared], tensors: Sequence[Tensor
         if words := of_shape(param.gradient_shape, param.shape):
             yield f"the gradient is {words}"
         return
-    judged = param.subset(np.isfinite(param.numeric) & np.isfinite(param.uncertainty))
+    unknown = ~np.isfinite(param.numeric)
+    if unknown.any():
+        place = _not_finite(param, param.numeric, unknown)
+        yield f"the numeric gradient is {place} (forward is so, or a step leaves the domain of the op)"
+    judged = param.subset(~unknown & np.isfinite(param.uncertainty))
     kept = _bounded(judged)
     sample = f", a sample of {judged.elements.size}" if kept is not judged else ""
     yield from (line + sample for line in _of_values(kept, others, tensors))
@@ -62,7 +66,7 @@ def _lines(param: Compared, others: Sequence[Compared], tensors: Sequence[Tensor
 def _of_values(kept: Compared, others: Sequence[Compared], tensors: Sequence[Tensor]) -> Iterator[str]:
     finite = np.isfinite(kept.backprop)
     if not finite.all():
-        yield _not_finite(kept, ~finite)
+        yield f"backprop is {_not_finite(kept, kept.backprop, ~finite)}"
         kept = kept.subset(finite)
     if kept.wrong.any():
         yield from _finite(Question(kept, kept.wrong, others, tensors))
@@ -76,10 +80,10 @@ def _bounded(param: Compared) -> Compared:
     return param.subset(np.sort(np.argpartition(rank, _LARGEST)[:_LARGEST]))
 
 
-def _not_finite(param: Compared, bad: Mask) -> str:
-    nan = np.isnan(param.backprop[bad])
+def _not_finite(param: Compared, values: Array, bad: Mask) -> str:
+    nan = np.isnan(values[bad])
     kind = "NaN" if nan.all() else "infinite" if not nan.any() else "NaN or infinite"
-    return f"backprop is {kind} {_where(locate(param, bad, ~bad, 0.0), bad)}"
+    return f"{kind} {_where(locate(param, bad, ~bad, 0.0), bad)}"
 
 
 def _finite(question: Question) -> list[str]:
