@@ -12,13 +12,21 @@ from gradcheck.model.trial import Trials
 class Metric:
     """A measured number with its unit and, where there is one, the limit that it was held against.
 
-    `unit` is "" for a pure number. The verdict is in the outcome's status: a metric only reports.
+    `unit` is "" for a pure number. `uncertainty` is what the value may owe to the error of what it was measured
+    against: only what is beyond it is held against the limit. The verdict is in the outcome's status: a metric only
+    reports.
     """
 
     name: str
     value: float
     limit: float | None = None
     unit: str = ""
+    uncertainty: float = 0.0
+
+    @property
+    def beyond(self) -> float:
+        """The value less its uncertainty, at least 0; NaN for NaN."""
+        return 0.0 if self.value - self.uncertainty < 0 else self.value - self.uncertainty
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def judge(
     at_hand: tensors that a wrong gradient may be made of
     """
     metrics = _metrics(params, limits)
-    found = {metric.name: metric.value for metric in metrics}
+    found = {metric.name: metric.beyond for metric in metrics}
     failures = [
         *dict.fromkeys(reason for param in params for reason in _broken(param, zero)),
         *_beyond(found, limits),
@@ -83,11 +83,13 @@ def judge(
 
 def _metrics(params: Sequence[ParamGradient], limits: Mapping[str, float]) -> tuple[Metric, ...]:
     judged = [param.judged for param in params]
-    # NumPy's extrema keep a NaN, which Python's can lose.
+    maa, maa_uncertainty = mean_asymmetry(judged)
+    l2 = max((_l2(j, limits["rel_l2"]) for j in judged), key=lambda m: math.inf if math.isnan(m.value) else m.beyond)
     return (
-        Metric("maa", mean_asymmetry(judged), limits["maa"]),
+        Metric("maa", maa, limits["maa"], uncertainty=maa_uncertainty),
+        # NumPy's extrema keep a NaN, which Python's can lose.
         Metric("element", float(np.max([_worst_excess(j) for j in judged])), limits["element"]),
-        Metric("rel_l2", float(np.max([_l2_beyond(j) for j in judged])), limits["rel_l2"]),
+        l2,
         Metric("kinks", _share(sum(int(j.kink.sum()) for j in judged), judged), limits["kinks"]),
         Metric("cosine", min((cosine(j) for j in judged if not j.lost), default=math.nan)),
     )
@@ -97,10 +99,8 @@ def _worst_excess(judged: Judged) -> float:
     return float(np.max(judged.excess)) if judged.excess.size else 0.0
 
 
-def _l2_beyond(judged: Judged) -> float:
-    # Not max(): it would lose a NaN.
-    error = relative_l2(judged) - relative_uncertainty(judged)
-    return 0.0 if error < 0 else error
+def _l2(judged: Judged, limit: float) -> Metric:
+    return Metric("rel_l2", relative_l2(judged), limit, uncertainty=relative_uncertainty(judged))
 
 
 def _share(count: int, judged: list[Judged]) -> float:

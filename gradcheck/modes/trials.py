@@ -30,7 +30,7 @@ class Tally:
         """Take in what a seed gave. Of equally bad ones the first that came nearest to its limits is the worst."""
         if not self.measures:
             self.measures = tuple((metric.name, metric.limit) for metric in outcome.metrics)
-        values = {metric.name: metric.value for metric in outcome.metrics}
+        values = {metric.name: metric.beyond for metric in outcome.metrics}
         known = tuple(values.get(name, math.nan) for name, _ in self.measures) if values else ()
         self.runs.append(Trial(seed, outcome.status, known, outcome.reason))
         if self.worst is None or _badness(outcome) > _badness(self.worst):
@@ -73,7 +73,7 @@ def over_seeds(attempt: Attempt, seeds: Sequence[int], tell: Tell = lambda _seed
 
 def _badness(outcome: Outcome) -> tuple[int, float]:
     """How bad an ending is: by its status, then by the share of the limit that its worst metric takes."""
-    shares = [of_limit(metric.value, metric.limit) for metric in outcome.metrics if metric.limit is not None]
+    shares = [of_limit(metric.beyond, metric.limit) for metric in outcome.metrics if metric.limit is not None]
     measured = [share for share in shares if not math.isnan(share)]
     beyond_measure = outcome.status.bad and len(measured) < len(shares)
     return -_WORST_FIRST.index(outcome.status), math.inf if beyond_measure else max(measured, default=0.0)

@@ -149,6 +149,7 @@ def _next_factors(best: Derivative, last: Derivative, factors: Array) -> Array:
     # Below the rounding the gap is noise, and says no more than that the step may be larger.
     shrink = np.cbrt(1.5 * np.divide(rounding, gap, out=np.ones_like(gap), where=gap > rounding))
     change = np.where(gap > rounding, np.clip(shrink, _SHRINK, 1.0), LARGEST_FACTOR)
+    change = np.where(np.isfinite(gap), change, _SHRINK)
     wanted = factors * np.exp2(np.round(np.log2(change)))
     wanted = np.clip(wanted, LEAST_FACTOR, LARGEST_FACTOR)
     return np.where(undecided.any(axis=0), wanted, factors)
@@ -185,8 +186,9 @@ def _placed(derivative: Derivative, retry: Derivative, where: Indices) -> Deriva
 def _merge(best: Derivative, retry: Derivative, where: Indices) -> Derivative:
     """Of both, for each element and cotangent, the one with the least uncertainty."""
     placed = _placed(best, retry, where)
-    kept = best.uncertainty <= placed.uncertainty
-    columns = {name: np.where(kept, getattr(best, name), getattr(placed, name)) for name in _COLUMNS}
+    # A step that left the domain of the op gives no number, and no number is less than that.
+    better = (placed.uncertainty < best.uncertainty) | ~np.isfinite(best.uncertainty)
+    columns = {name: np.where(better, getattr(placed, name), getattr(best, name)) for name in _COLUMNS}
     return Derivative(evaluations=placed.evaluations, **columns)
 
 

@@ -99,11 +99,19 @@ def asymmetry(a: Array, n: Array) -> Array:
     return result
 
 
-def mean_asymmetry(judged: list[Judged]) -> float:
-    """The MAA over the elements that could be judged relatively; NaN if there is none or one is NaN."""
-    parts = [j.asymmetry[~j.kink & ~j.small] for j in judged]
-    values = np.concatenate(parts) if parts else np.zeros(0)
-    return float(np.mean(values)) if values.size else float("nan")
+def mean_asymmetry(judged: list[Judged]) -> tuple[float, float]:
+    """The MAA over the elements that could be judged relatively, and what of it may be due to the error of n.
+
+    NaN if there is no such element or one is NaN.
+    """
+    chosen = [(j, ~j.kink & ~j.small) for j in judged]
+    values = np.concatenate([j.asymmetry[keep] for j, keep in chosen])
+    if not values.size:
+        return float("nan"), 0.0
+    sizes = np.concatenate([np.abs(j.backprop[keep]) + np.abs(j.numeric[keep]) for j, keep in chosen])
+    errors = np.concatenate([j.uncertainty[keep] for j, keep in chosen])
+    own = np.divide(errors, sizes, out=np.zeros_like(errors), where=sizes > 0)
+    return float(np.mean(values)), float(np.mean(own[np.isfinite(own)])) if np.isfinite(own).any() else 0.0
 
 
 def relative_l2(judged: Judged) -> float:

@@ -78,7 +78,7 @@ def _block(run: Run, result: Result, detail: Detail, failures: FailureRate | Non
     if failures is not None:
         yield _labelled("seeds", failing_text(result, failures))
     for label, metric in zip(_once("metrics"), outcome.metrics, strict=False):
-        exceeded = metric.limit is not None and not metric.value <= metric.limit
+        exceeded = metric.limit is not None and not metric.beyond <= metric.limit
         yield _labelled(label, _metric_text(metric, compare=True), "bold red" if exceeded else "")
     if outcome.counts:
         yield _labelled("counts", ", ".join(f"{count} {name}" for name, count in outcome.counts))
@@ -141,7 +141,9 @@ def _metric_text(metric: Metric, compare: bool) -> str:
     elif metric.unit:
         text = rate(metric.value, metric.unit)
     elif compare and metric.limit is not None:
-        text = against_limit(metric.value, metric.limit)
+        text = against_limit(metric.beyond, metric.limit)
+        if metric.uncertainty:
+            text += f" beyond an uncertainty of {scientific(metric.uncertainty)}"
     else:
         text = scientific(metric.value)
     if metric.unit and compare and metric.limit is not None:
