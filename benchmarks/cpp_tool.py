@@ -182,7 +182,9 @@ def compile_tool(source: Path, made: Path, jobs: int | None = None) -> Path:
     if cmake is None:
         raise BuildFailed("cmake was not found: `pip install cmake`, or give a built tool with --cpp")
     tool = made / "bin" / TOOL
-    flags = ("-DGGML_BUILD_TESTS=ON", "-DGGML_BUILD_EXAMPLES=OFF", "-DCMAKE_BUILD_TYPE=Release")
+    # Without the last two, git's commit, which is ours here, is in ggml's flags: each commit would compile it again.
+    kind = ("-DGGML_BUILD_TESTS=ON", "-DGGML_BUILD_EXAMPLES=OFF", "-DCMAKE_BUILD_TYPE=Release")
+    flags = (*kind, "-DGIT_EXE=", "-DGGML_BUILD_COMMIT=sdist")
     _step(cmake, "-S", str(source), "-B", str(made), *flags)
     _step(cmake, "--build", str(made), "--target", TOOL, "-j", str(jobs or os.cpu_count() or 1))
     if not tool.exists():

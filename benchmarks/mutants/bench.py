@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cpp_tool import BuildFailed  # noqa: E402
-from benchmarks.mutants.build import build_mutants  # noqa: E402
+from benchmarks.mutants.build import build_mutants, last_build  # noqa: E402
 from benchmarks.mutants.cpp_runs import CppLook, CppTool  # noqa: E402
 from benchmarks.mutants.gradcheck_runs import Gradcheck, Look  # noqa: E402
 from benchmarks.mutants.mutant import InvalidMutants, Mutant, chosen, load  # noqa: E402
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         every = load()
         mutants = chosen(every, [name for text in options.mutant for name in text.split(",")])
-        built = build_mutants(every, CACHE, options.source, options.jobs)
+        built = last_build(CACHE) if options.no_build else build_mutants(every, CACHE, options.source, options.jobs)
         earlier = read(options.resume) if options.resume else {}
     except (BuildFailed, InvalidMutants, OSError) as problem:
         print(f"mutants: {problem}", file=sys.stderr)
@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mutant", action="append", default=[], metavar="NAME[,NAME...]", help="only these")
     parser.add_argument("--tool", choices=("both", "gradcheck", "cpp"), default="both", help="run only this one")
     parser.add_argument("--source", type=Path, metavar="DIR", help="ggml's root; else that of ggml-python's sdist")
+    parser.add_argument("--no-build", action="store_true", help="use the last build as it is")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of the C++ tool (3)")
     parser.add_argument("--limit", type=float, default=300.0, metavar="S", help="time limit of a gradcheck run (300)")
     parser.add_argument("--cpp-limit", type=float, default=60.0, metavar="S", help="the same of the C++ tool (60)")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cpp_tool import BuildFailed, compile_tool, download
+from benchmarks.cpp_tool import TOOL, BuildFailed, compile_tool, download
 from benchmarks.mutants.mutant import Mutant
 from benchmarks.mutants.patch import patched
 
@@ -43,6 +43,15 @@ def build_mutants(mutants: Sequence[Mutant], cache: Path, source: Path | None, j
     for name, text in files.items():
         _write(copy / name, text)
     tool = compile_tool(copy, home / "build", jobs)
+    return Built(tool, _overlay(home))
+
+
+def last_build(cache: Path) -> Built:
+    """What was built before, as it is: several benches can run side by side. Raises BuildFailed."""
+    home = cache / "mutants"
+    tool = home / "build" / "bin" / TOOL
+    if not tool.exists():
+        raise BuildFailed("there is no build yet; run once without --no-build")
     return Built(tool, _overlay(home))
 
 

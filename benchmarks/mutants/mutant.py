@@ -6,7 +6,7 @@
     mutants:
       - name: silu-back-1.01              what GRADCHECK_MUTANT takes
         in: [ggml_silu_backward_f32(]     anchors; the first is once in the file, each next one after the one before
-        old: "dy*s*(1.0f + x*(1.0f - s))" the first such text after them, in that function or `case`; spaces do not count
+        old: "dy*s*(1.0f + x*(1.0f - s))" the first such text after them in that function or case; spaces do not count
         new: "1.01f*dy*s*(1.0f + x*(1.0f - s))"
         form: expression                  or statement
         kind: factor 1.01

@@ -65,7 +65,7 @@ def _file(name: str, text: str, mutants: Sequence[Mutant], numbers: dict[str, in
 
 
 def _find(text: str, mutant: Mutant) -> _Site:
-    """The place of a mutant: the first `old` after its anchors, before the function ends, or the `case` of an anchor."""
+    """The place of a mutant: the first `old` after its anchors, in their function and in the `case` of an anchor."""
     if text.count(mutant.anchors[0]) != 1:
         many = text.count(mutant.anchors[0])
         raise InvalidMutants(f"{mutant.name}: `{mutant.anchors[0]}` is {many} times in {mutant.file}, not once")

@@ -236,7 +236,7 @@ class _Stencil:
         s_wide = (change[:n] + change[n : 2 * n]) / (wide / 2.0)
         s_narrow = (change[2 * n : 3 * n] + change[3 * n :]) / (narrow / 2.0)
         # Both evaluations round; Richardson weighs the narrow difference by 4/3.
-        variance = self.projection.rounding(y[:n] != y[n : 2 * n])
+        variance = self.projection.rounding(self.projection.changed(y[:n]) | self.projection.changed(y[n : 2 * n]))
         rounding = np.sqrt(2.0 * variance) / narrow * (4.0 / 3.0)
         value = (4.0 * d_narrow - d_wide) / 3.0
         return value, np.abs(d_wide - d_narrow), np.abs(2.0 * s_narrow - s_wide), rounding

@@ -55,7 +55,7 @@ def look(
     y = evaluate(None if elements is None else np.tile(elements, (4, 1)), moved)
     projection = Projection(output, None, 1)
     change = projection.changes(y)[:, :, 0]
-    variance = projection.rounding(y[:1] != y[1:2])[0, :, 0]
+    variance = projection.rounding(projection.changed(y[:1]) | projection.changed(y[1:2]))[0, :, 0]
     wide, narrow = (stored[plus] - stored[minus] for plus, minus in ((0, 1), (2, 3)))
     error_wide = change[0] - change[1] - claimed @ wide
     error_narrow = change[2] - change[3] - claimed @ narrow

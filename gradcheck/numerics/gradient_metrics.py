@@ -17,6 +17,8 @@ KINK_SHARE = 2.0**-7
 KINK_SLACK = 2.0
 #: A numeric value below this many of its uncertainties is not told from zero: no relative error is made of it.
 RESOLVED = 64.0
+#: What is smaller than this share of the RMS of the gradient has no relative error either.
+NEGLIGIBLE = 1e-12
 #: Absolute part of the tolerance of one element, as a share of the RMS of the gradient: backprop itself
 #: rounds, and what it cancels is lost in proportion to what it adds up.
 ABSOLUTE_SHARE = 1e-3
@@ -86,7 +88,10 @@ def compare(backprop: Array, derivative: Derivative, size: float = 0.0) -> Judge
         allowed = uncertainty + np.where(kink, KINK_SLACK * bend, 0.0)
         beyond = np.maximum(difference - allowed, 0.0)
         excess = np.divide(beyond, scale, out=np.where(beyond > 0, np.inf, 0.0), where=scale > 0)
-        small = finite & ~kink & (np.abs(numeric) < RESOLVED * uncertainty) & (uncertainty > 0)
+        unresolved = (np.abs(numeric) < RESOLVED * uncertainty) & (uncertainty > 0)
+        # A number and no number of 1e-40 are as far apart as can be, relatively.
+        largest = np.maximum(np.abs(backprop), np.abs(numeric))
+        small = finite & ~kink & (unresolved | ((largest > 0) & (largest < NEGLIGIBLE * size)))
     return Judged(backprop, numeric, uncertainty, asymmetry(backprop, numeric), excess, kink, small, size)
 
 

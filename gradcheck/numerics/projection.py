@@ -73,9 +73,14 @@ class Projection:
     owner: Indices | None
     together: int
 
+    def changed(self, y: NDArray[Any]) -> Mask:
+        """Which outputs differ from the undisturbed ones. Equal ones on both sides of x may well have changed."""
+        mask: Mask = y != (self.output.base32 if y.dtype == np.float32 else self.output.base)
+        return mask
+
     def changes(self, y: NDArray[Any]) -> Array:
         """<v, y - base> for each row of y, cotangent and column: (rows, cotangents, together)."""
-        changed = y != (self.output.base32 if y.dtype == np.float32 else self.output.base)
+        changed = self.changed(y)
         if self._few(changed):
             return self._each(changed, lambda row, at: y[row, at] - self.output.base[at], self.output.cotangents)
         if self.output.all_finite:

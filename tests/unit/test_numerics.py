@@ -133,6 +133,24 @@ def test_a_change_below_the_last_place_has_the_rounding_of_one() -> None:
     assert found.uncertainty[0] > 0
 
 
+def test_equal_outputs_on_both_sides_are_rounded_too() -> None:
+    """Beside a thousand, squares of x + h and x - h round to the same number: the slope is not known to be zero."""
+    x = np.array([1e-4, 0.7, -0.4], dtype=np.float32)
+
+    def f(row: F32) -> F32:
+        return np.array([np.float32(1000.0) + np.sum(row * row)], dtype=np.float32)
+
+    found = numeric(f, x, np.ones(1))
+    assert (np.abs(found.value - 2 * x) <= found.uncertainty).all()
+
+
+def test_a_denormal_beside_a_zero_has_no_relative_error() -> None:
+    n = Derivative(np.array([1.0, -2.0, 0.0]), np.zeros(3), np.zeros(3), np.zeros(3), 0)
+    judged = compare(np.array([1.0, -2.0, 1e-40]), n)
+    assert mean_asymmetry([judged]) == (0.0, 0.0)
+    assert judged.excess.max() <= 1e-30
+
+
 def exact(values: list[float]) -> Derivative:
     n = np.array(values)
     zero = np.zeros(n.size)
