@@ -7,7 +7,7 @@ from gradcheck.model.status import Status
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one seed gave; `values` are those of the metrics, in the order of `Trials.measures`, or none at all."""
+    """What one seed gave; `values` are what metrics are beyond their uncertainty, as in `Trials.measures`."""
 
     seed: int
     status: Status
