@@ -37,6 +37,8 @@ LEAST_FACTOR, LARGEST_FACTOR = 2.0**-8, 2.0**3
 RETRIES = 3
 #: An element is decided when its uncertainty is below this share of the gradient's size.
 DECIDED = 2.0**-10
+#: The same where there are many moves, of which each retry repeats most: what is below is no matter for the verdict.
+DECIDED_OF_MANY = 2.0**-8
 #: Of a step that is too large by an unknown amount, as across a kink, so much is taken at most.
 _SHRINK = 2.0**-4
 #: Steps are no smaller than this share of the element: below, the stored x moves by too few units.
@@ -112,12 +114,12 @@ def differentiate(
     """
     projection = Projection(output, moves.owner, moves.together)
     stencil = _Stencil(evaluate, x, projection, per_call, _LEAST if adapt else 0.0, moves.named)
-    if adapt and len(moves.elements) >= _PILOT * per_call:
-        step *= _pilot(stencil, moves, step)
-    best = first = last = _with_noise(stencil.at(moves.elements, np.full(moves.elements.shape, step)))
-    factors = np.ones(moves.elements.size)
+    many = len(moves.elements) >= _PILOT * per_call
+    pilot = _pilot(stencil, moves, step) if adapt and many else 1.0
+    best = first = last = _with_noise(stencil.at(moves.elements, np.full(moves.elements.shape, step * pilot)))
+    factors = np.full(moves.elements.size, pilot)
     for _ in range(RETRIES if adapt else 0):
-        wanted = _next_factors(best, last, factors)
+        wanted = _next_factors(best, last, factors, DECIDED_OF_MANY if many else DECIDED)
         rows = np.unique(np.flatnonzero(wanted != factors) // moves.together)
         if rows.size == 0:
             break
@@ -125,7 +127,7 @@ def differentiate(
         factors = wanted
         retry = stencil.at(moves.elements[rows], step * factors[where].reshape(rows.size, -1))
         # A step too small to show in any output has the rounding of those that a larger one moves.
-        floor = first.rounding[:, where] / factors[where]
+        floor = first.rounding[:, where] * pilot / factors[where]
         retry = replace(retry, rounding=np.maximum(retry.rounding, floor))
         last, best = _placed(last, retry, where), _merge(best, retry, where)
     return best
@@ -136,13 +138,13 @@ def _pilot(stencil: "_Stencil", moves: Moves, step: float) -> float:
     rows = np.unique(np.linspace(0, len(moves.elements) - 1, stencil.per_call).astype(np.int64))
     elements = moves.elements[rows]
     seen = _with_noise(stencil.at(elements, np.full(elements.shape, step)))
-    wanted = _next_factors(seen, seen, np.ones(elements.size))
+    wanted = _next_factors(seen, seen, np.ones(elements.size), DECIDED)
     return float(np.median(wanted))
 
 
-def _next_factors(best: Derivative, last: Derivative, factors: Array) -> Array:
+def _next_factors(best: Derivative, last: Derivative, factors: Array, share: float) -> Array:
     """For each element the step that balances truncation and rounding, in units of the first; unchanged if decided."""
-    undecided = _undecided(best)
+    undecided = _undecided(best, share)
     # Of several cotangents the one that is worst off decides.
     worst = np.argmax(np.where(undecided, last.uncertainty, -1.0), axis=0)[None, :]
     gap, rounding = (np.take_along_axis(column, worst, axis=0)[0] for column in (last.gap, last.rounding))
@@ -155,10 +157,10 @@ def _next_factors(best: Derivative, last: Derivative, factors: Array) -> Array:
     return np.where(undecided.any(axis=0), wanted, factors)
 
 
-def _undecided(derivative: Derivative) -> NDArray[np.bool_]:
+def _undecided(derivative: Derivative, share: float) -> NDArray[np.bool_]:
     finite = np.where(np.isfinite(derivative.value), derivative.value, 0.0)
     size = np.sqrt(np.mean(finite**2, axis=1, keepdims=True)) if finite.size else np.zeros((len(finite), 1))
-    wanted = DECIDED * np.maximum(np.abs(derivative.value), size)
+    wanted = share * np.maximum(np.abs(derivative.value), size)
     return ~(derivative.uncertainty <= wanted)
 
 
