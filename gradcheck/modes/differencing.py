@@ -20,12 +20,15 @@ from gradcheck.numerics.structure import Evaluate, Indices, Moves, dense, probe,
 _F32_EPS = float(np.finfo(np.float32).eps)
 #: Steps that are multiples of the grid of `narrow_grid` are exact in f16 and bf16.
 _NARROW_STEP = 2.0**-4
-#: The elements that all evaluations of a param may read and write in `auto`: minutes, not hours.
-_WORK = 2**33
+#: The elements that all moves of a param may read and write in `auto` when every element of it is judged: minutes, not
+#: hours. Where that is not enough, a sample is made with a small part of it.
+_WORK, _SAMPLE_WORK = 2**33, 2**29
 #: Moves that are made whatever the size of the case.
-_FEWEST = 256
-#: Directions that are looked along where not every element is judged by itself.
-_DIRECTIONS = 16
+_FEWEST = 16
+#: Of larger params, which would take gigabytes to move as a whole in many ways, `auto` judges a sample.
+_LARGEST = 2**22
+#: Directions that are looked along where not every element is judged by itself; fewer for the largest params.
+_DIRECTIONS, _FEW_DIRECTIONS = 16, 4
 #: Probes move elements by more than any step does.
 _PROBE = 1.25
 
@@ -90,7 +93,7 @@ class Differencing:
             step, rng = self._step(x), self._rng(spec, "direction")
             spent += 4
             if not confirm(self._evaluate(spec), x, moves, derivative, self.output, step=step, rng=rng):
-                moves = dense(shape, self._limit(1), self._rng(spec, "elements"))
+                moves = dense(shape, self._limit(x.size, 1), self._rng(spec, "elements"))
                 derivative = self._differentiate(spec, x, moves)
                 spent += derivative.evaluations
         elements = moves.elements.ravel()
@@ -100,13 +103,14 @@ class Differencing:
     def _moves(self, spec: Input, shape: tuple[int, ...], x: NDArray[np.float32]) -> tuple[Moves, int]:
         """What to move together; few elements are sooner moved one by one than probed."""
         rng = self._rng(spec, "elements")
-        probes = 4 * sum((size - 1).bit_length() for size in shape)
-        if self.settings.method == "dense" or 4 * x.size <= 2 * probes:
-            return dense(shape, self._limit(1), rng), 0
+        probes = 2 * sum((size - 1).bit_length() for size in shape)
+        too_large = self.settings.method == "auto" and x.size > _LARGEST
+        if self.settings.method == "dense" or too_large or 4 * x.size <= 4 * probes:
+            return dense(shape, self._limit(x.size, 1), rng), 0
         step = _PROBE * self._step(x) * (1.0 if is_narrow(self.program) else LARGEST_FACTOR)
         found = probe(self._evaluate(spec), x, shape, step, self.batch.copies, self._rng(spec, "probe"))
         together = math.prod(shape[axis] for axis in found.owners)
-        return structured(found, self._limit(together), rng), found.probes
+        return structured(found, self._limit(x.size, together), rng), found.probes
 
     def _differentiate(self, spec: Input, x: NDArray[np.float32], moves: Moves) -> Derivative:
         return differentiate(
@@ -121,6 +125,7 @@ class Differencing:
         )
 
     def _directional(self, spec: Input, x: NDArray[np.float32], backprop: Array, spent: int = 0) -> Numeric:
+        count = _DIRECTIONS if x.size <= _LARGEST else _FEW_DIRECTIONS
         claimed, derivative = directional(
             self._evaluate(spec),
             x,
@@ -128,22 +133,24 @@ class Differencing:
             self.output,
             step=self._step(x),
             rng=self._rng(spec, "directions"),
-            count=_DIRECTIONS,
+            count=count,
         )
         derivative = replace(derivative, evaluations=spent + derivative.evaluations)
-        return Numeric("directional", np.arange(_DIRECTIONS, dtype=np.int64), claimed, derivative)
+        return Numeric("directional", np.arange(count, dtype=np.int64), claimed, derivative)
 
     def _evaluate(self, spec: Input) -> Evaluate:
         return lambda elements, x: self.batch.evaluate(spec.name, elements, x)
 
-    def _limit(self, together: int) -> int:
-        """How many moves may be made when each moves so many elements."""
+    def _limit(self, elements: int, together: int) -> int:
+        """How many moves may be made of a param when each moves so many of its elements."""
         if self.settings.method == "sampled":
             return max(1, self.settings.max_elements // together)
+        moves = max(1, elements // together)
         if self.settings.method != "auto":
-            return 2**62
-        inputs = sum(math.prod(spec.ne) for spec in self.case.inputs)
-        return max(_FEWEST, _WORK // max(1, inputs + self.output.base.size))
+            return moves
+        size = self.output.base.size + sum(math.prod(spec.ne) for spec in self.case.inputs)
+        every = elements <= _LARGEST and moves * size <= _WORK
+        return moves if every else max(_FEWEST, _SAMPLE_WORK // size)
 
     def _step(self, x: NDArray[np.float32]) -> float:
         return typical_step(x, self.case.step or (_NARROW_STEP if is_narrow(self.program) else None))

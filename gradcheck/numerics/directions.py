@@ -17,6 +17,9 @@ from gradcheck.numerics.structure import Evaluate, Indices, Moves
 
 Array = NDArray[np.float64]
 
+#: The amounts by which elements move, in units of the step.
+_AMOUNTS = np.array([-1.0, -0.5, 0.5, 1.0])
+
 
 @dataclass(frozen=True)
 class Direction:
@@ -49,7 +52,7 @@ def look(
 ) -> Direction:
     """Move elements (None: all) of the flat param x by amounts in [step/2, step]; claimed is (cotangents, elements)."""
     base = (x if elements is None else x[elements]).astype(np.float64)
-    amount = step * rng.choice([0.5, 1.0], base.size) * rng.choice([-1.0, 1.0], base.size)
+    amount = (step * _AMOUNTS)[rng.integers(0, _AMOUNTS.size, base.size, dtype=np.uint8)]
     moved = np.stack([base + f * amount for f in (1.0, -1.0, 0.5, -0.5)]).astype(np.float32)
     stored = moved.astype(np.float64)
     y = evaluate(None if elements is None else np.tile(elements, (4, 1)), moved)
