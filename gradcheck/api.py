@@ -23,7 +23,15 @@ from gradcheck.model.limits import DEFAULT_LIMITS
 from gradcheck.model.result import Result
 from gradcheck.model.run import DeviceInfo, LibraryInfo, Run, RunInfo
 from gradcheck.model.server import Server, is_server
-from gradcheck.plan import check_reference, choose_targets, first_of_families, plan, plan_graphs, servers_of
+from gradcheck.plan import (
+    check_reference,
+    choose_targets,
+    first_of_families,
+    of_usual_size,
+    plan,
+    plan_graphs,
+    servers_of,
+)
 from gradcheck.runner import Pool, PoolOptions
 from gradcheck.runner.server import Crashed, ServerEvent, check_answers, free_endpoint
 from gradcheck.runner.server import serve as serve_device
@@ -41,6 +49,7 @@ class RunOptions:
     workers: None means one for each core (perf and RPC: always one)
     timeout_s: for one case with one seed
     cases_of: the mode whose cases are run; "" for those of the mode itself
+    large: whether grad runs the shipped cases with more than LARGE elements to differentiate, too
     target_rate: the failure rate for which limits are to be proposed; None: none are
     """
 
@@ -54,6 +63,7 @@ class RunOptions:
     isolate: bool = True
     command: tuple[str, ...] = ()
     cases_of: str = ""
+    large: bool = True
     target_rate: float | None = None
 
     @property
@@ -95,6 +105,9 @@ def run(
         plain = select(options.selection, cases_of)
         if not plain:
             raise UsageError(f"no case is left to run in mode {options.mode}")
+        selected = len(plain)
+        if not options.large:
+            plain = of_usual_size(plain, variants_by_id(options.selection))
         library = pool.inspect(options.servers)
         targets = choose_targets(options.backends, library.devices)
         check_reference(options.settings.reference, library.devices)
@@ -102,7 +115,7 @@ def run(
         default = options.mode == "grad" and not options.selection.files
         cases = _with_variants(plain, options.selection, cases_of, default=default)
         jobs = plan(cases, targets, options.mode, options.settings, options.timeout_s)
-        info = _info(options, targets, library, len(jobs), len(cases))
+        info = replace(_info(options, targets, library, len(jobs), len(cases)), left_out=selected - len(plain))
         on_start(info, len(jobs))
         results: dict[int, Result] = {}
         interrupted = False

@@ -1,6 +1,6 @@
 """Cases x targets x mode to jobs, and which devices a user means."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -10,6 +10,9 @@ from gradcheck.model.job import AUTO, CPU, NUMPY, Job, Settings
 from gradcheck.model.place import Place
 from gradcheck.model.run import DeviceInfo
 from gradcheck.model.server import Server, is_server, parse_server
+
+#: Cases of grad with more elements to differentiate run only where that is asked for.
+LARGE = 10_000
 
 
 def plan(
@@ -26,6 +29,15 @@ def plan(
             own = independent if stand_in and usual.reference == CPU and _wrong_on_cpu(case) else usual
             jobs.append(Job(len(jobs), mode, case, target.name, own, timeout_s))
     return jobs
+
+
+def of_usual_size(cases: Sequence[Case], named: Collection[str]) -> list[Case]:
+    """The cases that differentiate no more than LARGE elements, and those whose id is `named`; all if that leaves none.
+
+    The others take most of the time of a run, and seldom see what these do not.
+    """
+    usual = [case for case in cases if case.differentiated <= LARGE or case.id in named]
+    return usual or list(cases)
 
 
 def plan_graphs(cases: Iterable[Case], target: str, mode: str = "graph") -> list[Job]:

@@ -101,6 +101,12 @@ class Request:
         metavar="N",
         help="How many elements of one input --method sampled judges.",
     ),
+    click.option(
+        "--large",
+        is_flag=True,
+        help="Run the cases with more than 10,000 elements to differentiate too, which take most of the time. Without "
+        "it only those that --case or an id names.",
+    ),
     given.LIMITS,
     given.ALLOC,
     *_LIMITED,
@@ -116,6 +122,7 @@ def grad_command(
     limits: Limits,
     alloc: str,
     threads: tuple[int, ...],
+    large: bool,
     **shared: Any,
 ) -> int:
     """Check backprop's gradients against numeric ones."""
@@ -132,7 +139,7 @@ def grad_command(
         alloc=alloc,
         more_threads=threads[1:],
     )
-    return check("grad", settings, request)
+    return check("grad", settings, request, large=large or bool(request.files))
 
 
 @click.command("eval", epilog="Example: gradcheck eval -b cuda -o 'MUL_MAT*' -p type_a=q4_0")
@@ -224,7 +231,7 @@ def support_command(**shared: Any) -> int:
     return check("support", Settings(seed=request.seed, threads=request.threads), request)
 
 
-def check(mode: str, settings: Settings, request: Request, cases_of: str = "") -> int:
+def check(mode: str, settings: Settings, request: Request, cases_of: str = "", large: bool = True) -> int:
     """Run the cases, write every form that was asked for, and give the exit code."""
     from gradcheck import api
 
@@ -244,6 +251,7 @@ def check(mode: str, settings: Settings, request: Request, cases_of: str = "") -
         memory_bytes=request.memory_bytes,
         isolate=request.isolate,
         cases_of=cases_of,
+        large=large,
         target_rate=target_rate,
         command=("gradcheck", *click.get_current_context().find_root().obj),
     )

@@ -1,5 +1,6 @@
 """A case: one concrete forward graph with its inputs, and what is known and demanded of it."""
 
+import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -119,6 +120,11 @@ class Case:
     def id(self) -> str:
         """The id that selects, titles and compares this case: `OP(name=value,...)`, and `+variant` where it is one."""
         return f"{self.op}({self.name})" + (f"+{self.variant}" if self.variant else "")
+
+    @property
+    def differentiated(self) -> int:
+        """How many elements are differentiated."""
+        return sum(math.prod(spec.ne) for spec in self.params)
 
     @property
     def params(self) -> tuple[Input, ...]:

@@ -36,7 +36,10 @@ class LibraryInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What a run was asked to do and with what it ran; times are ISO 8601 in UTC."""
+    """What a run was asked to do and with what it ran; times are ISO 8601 in UTC.
+
+    left_out: selected cases that were not run, since they are large and nobody asked for those
+    """
 
     mode: str
     command: tuple[str, ...]
@@ -50,6 +53,7 @@ class RunInfo:
     numpy_version: str
     platform: str
     started: str
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

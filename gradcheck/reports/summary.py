@@ -15,6 +15,8 @@ def summary_line(run: Run) -> str:
     info = run.info
     where = f"on {', '.join(info.targets)}" if info.targets else "on no device"
     tail = f"{duration(run.elapsed_s)}; {_seeds(info.settings)}"
+    if info.left_out:
+        tail += f"; {plural(info.left_out, 'large case')} left out, --large runs them too"
     counts = counts_text(run.results)
     if run.interrupted:
         done = f"{len(run.results)} of {plural(info.jobs, 'check')}"

@@ -180,3 +180,15 @@ def test_perf_times_the_cases_of_other_modes() -> None:
     found = record("perf", "-b", "cpu", "-o", "SILU", "--cases-of", "eval", "-p", "type=f32", "--budget", "0.01")
     assert {result["status"] for result in found["results"]} == {"PASS"}
     assert all(result["outcome"]["samples"] for result in found["results"])
+
+
+def test_large_cases_run_where_they_are_asked_for() -> None:
+    case = "SCALE(type=f32,ne=[100,10,10,10],scale=2.000000,bias=1.000000,inplace=0)"
+    words = ("grad", "-b", "cpu", "-o", "SCALE", "--variants", "none")
+    usual, large = run(*words, "-v").stdout, run(*words, "-v", "--large").stdout
+    assert case not in usual
+    assert "1 large case left out, --large runs them too" in usual
+    assert any(line.split()[:2] == ["PASS", case] for line in large.splitlines())
+    assert "left out" not in large
+    named = run("grad", "-b", "cpu", "-o", case)
+    assert "1 case on CPU: 1 pass" in named.stdout

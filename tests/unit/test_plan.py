@@ -8,7 +8,7 @@ from gradcheck.model.case import Case, KnownFailure
 from gradcheck.model.job import Settings
 from gradcheck.model.run import DeviceInfo
 from gradcheck.model.status import Status
-from gradcheck.plan import plan
+from gradcheck.plan import of_usual_size, plan
 from tests.builders import make_case
 
 RIGHT = make_case("out = silu(a)", a=(4,))
@@ -54,3 +54,11 @@ def test_jobs_are_numbered_target_by_target() -> None:
         (2, "Vulkan0", "CPU"),
         (3, "Vulkan0", "numpy"),
     ]
+
+
+def test_large_cases_are_left_out_unless_that_leaves_none() -> None:
+    small = make_case("out = silu(a)", a=(100, 100, 1, 1))
+    large = make_case("out = silu(a)", a=(101, 100, 1, 1))
+    assert of_usual_size([small, large], {}) == [small]
+    assert of_usual_size([small, large], {large.id: ("",)}) == [small, large]
+    assert of_usual_size([large], {}) == [large]
