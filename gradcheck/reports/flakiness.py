@@ -22,13 +22,17 @@ _NARROWEST = 12
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table as text: the first `left` columns are words, all others numbers. `total`: the last row is one."""
+    """A table as text: the first `left` columns are words, all others numbers. `total`: the last row is one.
+
+    spare: headings of the columns that go where the width is short, the first one first
+    """
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: int = 1
     total: bool = False
+    spare: tuple[str, ...] = ()
 
 
 def sheets(run: Run) -> Iterator[Sheet]:
@@ -48,7 +52,9 @@ def sheet_table(sheet: Sheet, view: View) -> "Table":
 
     table = Table(box=box(view), show_edge=False, pad_edge=False, padding=(0, 0, 0, 1), header_style="bold")
     table.title, table.title_justify, table.title_style = sheet.title, "left", "bold"
-    for at, heading in enumerate(sheet.headings):
+    kept = _fitting(sheet, view.width)
+    for at in kept:
+        heading = sheet.headings[at]
         if at < sheet.left:
             table.add_column(heading, overflow="fold", min_width=_NARROWEST if at == 0 else None)
         else:
@@ -57,8 +63,20 @@ def sheet_table(sheet: Sheet, view: View) -> "Table":
         last = sheet.total and at == len(sheet.rows) - 1
         if last:
             table.add_section()
-        table.add_row(*row, style="bold" if last else None)
+        table.add_row(*(row[column] for column in kept), style="bold" if last else None)
     return table
+
+
+def _fitting(sheet: Sheet, width: int) -> list[int]:
+    """The columns that fit; words may be folded, numbers are never cut."""
+    widths = [max(map(len, column)) for column in zip(sheet.headings, *sheet.rows, strict=True)]
+    widths[0] = _NARROWEST
+    kept = list(range(len(widths)))
+    for heading in sheet.spare:
+        if sum(widths[at] + 2 for at in kept) <= width:
+            break
+        kept.remove(sheet.headings.index(heading))
+    return kept
 
 
 def notes(run: Run) -> Iterator[str]:
@@ -105,6 +123,7 @@ def _rates(run: Run, found: Flakiness, total: FailureRate) -> Sheet:
         headings=("op", "cases", "runs", "failed", "rate", f"{found.confidence:.0%} interval", "nearest limit"),
         rows=tuple(rows),
         total=len(rows) > 1,
+        spare=("rate", "cases", "nearest limit", "runs"),
     )
 
 
@@ -137,6 +156,7 @@ def _limits(found: Flakiness, rate: float, target: str) -> Sheet:
         headings=("op or case", "metric", "limit", "proposed", "largest", "values", "from", "the limit"),
         rows=tuple(_limit_row(one) for one in found.suggestions if one.target == target),
         left=2,
+        spare=("from", "values", "largest", "the limit"),
     )
 
 

@@ -102,3 +102,11 @@ def test_wrong_usage_says_what_to_do(words: list[str], complaint: str) -> None:
     assert done.returncode == 2
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_cuts_no_number(mixed: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = run("grad", "-b", "cpu", "--case", mixed, "-o", "GOOD", "--seeds", "20", "--suggest-limits").stdout
+    assert "…" not in shown
+    assert "0 to 1.7e-1" in shown
