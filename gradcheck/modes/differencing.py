@@ -12,6 +12,7 @@ from gradcheck.model.job import Settings
 from gradcheck.modes.bench import Array, Batch, Program
 from gradcheck.numerics.differences import LARGEST_FACTOR, Derivative, differentiate, typical_step
 from gradcheck.numerics.directions import confirm, directional
+from gradcheck.numerics.gradient_metrics import RESOLVED
 from gradcheck.numerics.noise import with_measured_noise
 from gradcheck.numerics.projection import Output
 from gradcheck.numerics.sampling import generator
@@ -54,6 +55,11 @@ class Numeric:
     derivative: Derivative
 
 
+def _is_lost(derivative: Derivative) -> bool:
+    """Whether no element can be told from zero by itself, as in the mean over very many; together they may."""
+    return bool(derivative.value.size) and not (np.abs(derivative.value) >= RESOLVED * derivative.uncertainty).any()
+
+
 @dataclass(frozen=True)
 class Differencing:
     """What the differences of all params of a case have in common."""
@@ -71,7 +77,7 @@ class Differencing:
         if self.settings.method == "directional" and x.size:
             return [own._directional(spec, x, backprop, spent)]
         found = own._elements(spec, x, backprop, spent)
-        if self.settings.method == "auto" and found.method == "sampled":
+        if self.settings.method == "auto" and (found.method == "sampled" or _is_lost(found.derivative)):
             return [found, own._directional(spec, x, backprop)]
         return [found]
 
@@ -91,8 +97,12 @@ class Differencing:
         spent += probes + derivative.evaluations
         if moves.owner is not None:
             step, rng = self._step(x), self._rng(spec, "direction")
-            spent += 4
-            if not confirm(self._evaluate(spec), x, moves, derivative, self.output, step=step, rng=rng):
+            adapt = not is_narrow(self.program)
+            confirmed, looks = confirm(
+                self._evaluate(spec), x, moves, derivative, self.output, step=step, rng=rng, adapt=adapt
+            )
+            spent += looks
+            if not confirmed:
                 moves = dense(shape, self._limit(x.size, 1), self._rng(spec, "elements"))
                 derivative = self._differentiate(spec, x, moves)
                 spent += derivative.evaluations
@@ -134,6 +144,7 @@ class Differencing:
             step=self._step(x),
             rng=self._rng(spec, "directions"),
             count=count,
+            adapt=not is_narrow(self.program),
         )
         derivative = replace(derivative, evaluations=spent + derivative.evaluations)
         return Numeric("directional", np.arange(count, dtype=np.int64), claimed, derivative)

@@ -5,7 +5,7 @@ gradient n says, 2 <n, u>, up to the third order. One direction takes four evalu
 any error that is not small beside the whole gradient; it does not say where the error is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 
 #: The amounts by which elements move, in units of the step.
 _AMOUNTS = np.array([-1.0, -0.5, 0.5, 1.0])
+#: By how much less they move where that does not decide.
+_SCALES = (1.0, 2.0**-2, 2.0**-4, 2.0**-6)
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Direction:
     gap, rounding: (cotangents,) as in `Derivative`
     narrow: (elements,) the narrow move from x-u/2 to x+u/2
     length: the length of `narrow`
+    evaluations: forward evaluations spent
     """
 
     claimed: Array
@@ -38,6 +41,7 @@ class Direction:
     rounding: Array
     narrow: Array
     length: float
+    evaluations: int
 
 
 def look(
@@ -49,10 +53,39 @@ def look(
     *,
     step: float,
     rng: Generator,
+    adapt: bool = True,
 ) -> Direction:
-    """Move elements (None: all) of the flat param x by amounts in [step/2, step]; claimed is (cotangents, elements)."""
+    """Move elements (None: all) of the flat param x by amounts in [step/2, step]; claimed is (cotangents, elements).
+
+    adapt: whether smaller amounts are tried where these do not decide: of many elements that share an output each must
+        move less than one by itself; the amounts with the least uncertainty stay
+    """
+    count = x.size if elements is None else elements.size
+    amount = (step * _AMOUNTS)[rng.integers(0, _AMOUNTS.size, count, dtype=np.uint8)]
+    size = np.sqrt(np.mean(claimed**2, axis=1)) if count else np.zeros(len(claimed))
+    best, least, spent = None, np.inf, 0
+    for scale in _SCALES if adapt else _SCALES[:1]:
+        seen = _look(evaluate, x, elements, claimed, output, scale * amount)
+        spent += seen.evaluations
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = float(np.max((seen.gap / 3.0 + seen.rounding) / np.maximum(np.abs(seen.numeric), size)))
+        if best is None or relative < least:
+            best, least = seen, relative
+        if least <= DECIDED:
+            break
+    assert best is not None
+    return replace(best, evaluations=spent)
+
+
+def _look(
+    evaluate: Evaluate,
+    x: NDArray[np.float32],
+    elements: Indices | None,
+    claimed: Array,
+    output: Output,
+    amount: Array,
+) -> Direction:
     base = (x if elements is None else x[elements]).astype(np.float64)
-    amount = (step * _AMOUNTS)[rng.integers(0, _AMOUNTS.size, base.size, dtype=np.uint8)]
     moved = np.stack([base + f * amount for f in (1.0, -1.0, 0.5, -0.5)]).astype(np.float32)
     stored = moved.astype(np.float64)
     y = evaluate(None if elements is None else np.tile(elements, (4, 1)), moved)
@@ -67,9 +100,8 @@ def look(
     # The error of a central difference falls with the third power of the step, so Richardson takes 8 narrow ones.
     error = (8.0 * error_narrow - error_wide) / 6.0
     gap = np.abs(error_narrow - error_wide / 2.0)
-    return Direction(
-        said, said + error / length, gap / length, 4.0 / 3.0 * np.sqrt(2.0 * variance) / length, narrow, length
-    )
+    rounding = 4.0 / 3.0 * np.sqrt(2.0 * variance)
+    return Direction(said, said + error / length, gap / length, rounding / length, narrow, length, 4)
 
 
 def confirm(
@@ -81,18 +113,19 @@ def confirm(
     *,
     step: float,
     rng: Generator,
-) -> bool:
+    adapt: bool = True,
+) -> tuple[bool, int]:
     """Whether moving everything at once changes <v, y> as the numeric gradient says, for every cotangent.
 
     It must, up to the uncertainties, where n is the whole gradient; it does not where elements that were moved
     together share an output after all. Takes four evaluations.
     """
     elements = moves.elements.ravel() if moves.named else None
-    seen = look(evaluate, x, elements, derivative.value, output, step=step, rng=rng)
+    seen = look(evaluate, x, elements, derivative.value, output, step=step, rng=rng, adapt=adapt)
     own = np.linalg.norm(derivative.uncertainty * seen.narrow, axis=1) / seen.length
     size = np.linalg.norm(derivative.value * seen.narrow, axis=1) / seen.length
     allowed = 4.0 * (own + 3.0 * seen.rounding) + DECIDED * size
-    return bool((np.abs(seen.numeric - seen.claimed) <= allowed).all())
+    return bool((np.abs(seen.numeric - seen.claimed) <= allowed).all()), seen.evaluations
 
 
 def directional(
@@ -104,13 +137,14 @@ def directional(
     step: float,
     rng: Generator,
     count: int,
+    adapt: bool = True,
 ) -> tuple[Array, Derivative]:
     """The claimed derivatives in `count` directions, (cotangents, count), and the numeric ones.
 
     gradient: (cotangents, elements), the claimed gradient of the whole param
     """
-    seen = [look(evaluate, x, None, gradient, output, step=step, rng=rng) for _ in range(count)]
+    seen = [look(evaluate, x, None, gradient, output, step=step, rng=rng, adapt=adapt) for _ in range(count)]
     columns = [np.stack([getattr(one, name) for one in seen], axis=1) for name in ("numeric", "gap", "rounding")]
     value, gap, rounding = columns
     claimed = np.stack([one.claimed for one in seen], axis=1)
-    return claimed, Derivative(value, gap, np.zeros_like(gap), rounding, 4 * count)
+    return claimed, Derivative(value, gap, np.zeros_like(gap), rounding, sum(one.evaluations for one in seen))

@@ -92,6 +92,10 @@ class Projection:
 
     def rounding(self, changed: Mask) -> Array:
         """The variance that the rounding of the outputs that changed gives: (rows, cotangents, together)."""
+        # What changed nothing may have changed an output by less than its last place.
+        return np.maximum(self._variance(changed), self._least_weights)
+
+    def _variance(self, changed: Mask) -> Array:
         if changed.all():
             return self._noisy(np.broadcast_to(self._all_weights, (len(changed), *self._all_weights.shape[1:])))
         if self._few(changed):
@@ -119,6 +123,12 @@ class Projection:
             shared = _typical(np.mean(columns[:, k] ** 2, axis=0), self._all_weights[0, k])
             factor[k] = max(1.0, _SIGMAS**2 * max(single, shared))
         return factor
+
+    @cached_property
+    def _least_weights(self) -> Array:
+        """The variance of a single output of each column: (1, cotangents, together)."""
+        counts = self._sums(np.ones((1, self.output.base.size)), np.ones_like(self.output.cotangents))
+        return np.divide(self._all_weights, counts, out=np.zeros_like(counts), where=counts > 0)
 
     @cached_property
     def _all_weights(self) -> Array:
