@@ -1,11 +1,13 @@
 """How far backprop is from the numeric gradient: the numbers behind the verdict of `grad`."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradcheck.numerics.differences import Derivative
+from gradcheck.numerics.projection import SIGMAS
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -19,6 +21,8 @@ KINK_SLACK = 2.0
 RESOLVED = 64.0
 #: What is smaller than this share of the RMS of the gradient has no relative error either.
 NEGLIGIBLE = 1e-12
+#: How often the worst element of a case may be beyond what it is allowed by chance alone.
+CHANCE = 1e-5
 #: Absolute part of the tolerance of one element, as a share of the RMS of the gradient: backprop itself
 #: rounds, and what it cancels is lost in proportion to what it adds up.
 ABSOLUTE_SHARE = 1e-3
@@ -31,8 +35,8 @@ class Judged:
     kink: the numeric gradient does not exist or cannot be found there: no relative error is made of it, but a must
         lie within the slopes that are seen around x
     small: judged by their absolute error alone, since n is not told from zero
-    excess: abs(a - n) less its uncertainty (at a kink also the bend), in units of max(abs(a), abs(n)) +
-        ABSOLUTE_SHARE * size
+    excess: abs(a - n) less what the worst of so many elements may be off by chance (at a kink also the bend), in units
+        of max(abs(a), abs(n)) + ABSOLUTE_SHARE * size
     size: the RMS of the gradient, by which what cancels is measured
     """
 
@@ -85,7 +89,7 @@ def compare(backprop: Array, derivative: Derivative, size: float = 0.0) -> Judge
         difference = np.abs(backprop - numeric)
         scale = np.maximum(np.abs(backprop), np.abs(numeric)) + ABSOLUTE_SHARE * size
         # At a kink any slope between those on both sides is right; the bend is how far they are apart.
-        allowed = uncertainty + np.where(kink, KINK_SLACK * bend, 0.0)
+        allowed = of_the_worst(numeric.size) * uncertainty + np.where(kink, KINK_SLACK * bend, 0.0)
         beyond = np.maximum(difference - allowed, 0.0)
         excess = np.divide(beyond, scale, out=np.where(beyond > 0, np.inf, 0.0), where=scale > 0)
         unresolved = (np.abs(numeric) < RESOLVED * uncertainty) & (uncertainty > 0)
@@ -93,6 +97,15 @@ def compare(backprop: Array, derivative: Derivative, size: float = 0.0) -> Judge
         largest = np.maximum(np.abs(backprop), np.abs(numeric))
         small = finite & ~kink & (unresolved | ((largest > 0) & (largest < NEGLIGIBLE * size)))
     return Judged(backprop, numeric, uncertainty, asymmetry(backprop, numeric), excess, kink, small, size)
+
+
+def of_the_worst(count: int) -> float:
+    """By how much the error of the worst of `count` elements may exceed the uncertainty of one.
+
+    That bounds SIGMAS standard deviations; of count normal errors none is beyond sqrt(2 ln(count / CHANCE)) of them but
+    with the probability CHANCE (Bonferroni's bound, and exp(-z^2 / 2) for the normal tail).
+    """
+    return max(1.0, math.sqrt(2.0 * math.log(max(count, 1) / CHANCE)) / SIGMAS)
 
 
 def asymmetry(a: Array, n: Array) -> Array:

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float32).eps)
 #: The error of 999 normal deviates in 1,000 is below so many of its standard deviations.
-_SIGMAS = 3.5
+SIGMAS = 3.5
 _FLT_MAX = float(np.finfo(np.float32).max)
 #: Where fewer outputs change than this share, and there are more than `_SMALL`, they are picked out first.
 _SPARSE = 0.1
@@ -121,7 +121,7 @@ class Projection:
         for k, v in enumerate(output.cotangents):
             single = _typical(np.mean(output.noise**2, axis=0) * v**2, output.weights[k])
             shared = _typical(np.mean(columns[:, k] ** 2, axis=0), self._all_weights[0, k])
-            factor[k] = max(1.0, _SIGMAS**2 * max(single, shared))
+            factor[k] = max(1.0, SIGMAS**2 * max(single, shared))
         return factor
 
     @cached_property
