@@ -123,7 +123,7 @@ def _rates(run: Run, found: Flakiness, total: FailureRate) -> Sheet:
         headings=("op", "cases", "runs", "failed", "rate", f"{found.confidence:.0%} interval", "nearest limit"),
         rows=tuple(rows),
         total=len(rows) > 1,
-        spare=("rate", "cases", "nearest limit", "runs"),
+        spare=("rate", "cases", "runs", "nearest limit"),
     )
 
 
