@@ -53,7 +53,13 @@ def _worst(heading: str, metric: str, rank: int) -> Column:
     def cell(group: Group) -> str:
         # A known failure's value would hide how well the others do.
         results = [r for r in group if r.status is not Status.XFAIL]
-        values = [m.value for r in results for m in r.outcome.metrics if m.name == metric]
+        # Where a case passes, NaN says that nothing could be measured in this way.
+        values = [
+            m.value
+            for r in results
+            for m in r.outcome.metrics
+            if m.name == metric and not (r.status is Status.PASS and math.isnan(m.value))
+        ]
         return scientific(max(values, key=lambda v: math.inf if math.isnan(v) else v)) if values else "-"
 
     return Column(heading, cell, rank=rank)
