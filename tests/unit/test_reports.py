@@ -159,8 +159,12 @@ def test_bad_rows_are_marked_without_colour() -> None:
 
 
 def test_nan_is_the_worst() -> None:
-    text = render_text(run_of(result(metrics=(Metric("maa", math.nan),)), result(metrics=(Metric("maa", 1.0),))), PLAIN)
-    assert "nan" in text
+    one = result(metrics=(Metric("maa", 1.0),))
+    for status, shown in ((Status.FAIL, True), (Status.PASS, False)):
+        # A passing case in which nothing could be measured in this way says nothing.
+        text = render_text(run_of(result(status, metrics=(Metric("maa", math.nan),)), one), PLAIN)
+        table = text[text.index("MAA") : text.index("MAA") + 400].split("why")[0]
+        assert ("nan" in table) == shown
 
 
 def test_support_answers_yes_and_no() -> None:
