@@ -115,7 +115,7 @@ def run(
         default = options.mode == "grad" and not options.selection.files
         cases = _with_variants(plain, options.selection, cases_of, default=default)
         jobs = plan(cases, targets, options.mode, options.settings, options.timeout_s)
-        info = replace(_info(options, targets, library, len(jobs), len(cases)), left_out=selected - len(plain))
+        info = _info(options, targets, library, jobs=len(jobs), cases=len(cases), left_out=selected - len(plain))
         on_start(info, len(jobs))
         results: dict[int, Result] = {}
         interrupted = False
@@ -228,7 +228,9 @@ def _sigterm_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, old)
 
 
-def _info(options: RunOptions, targets: list[DeviceInfo], library: LibraryInfo, jobs: int, cases: int) -> RunInfo:
+def _info(
+    options: RunOptions, targets: list[DeviceInfo], library: LibraryInfo, *, jobs: int, cases: int, left_out: int
+) -> RunInfo:
     from importlib.metadata import version  # late: it costs a tenth of the start of `gradcheck list`
 
     return RunInfo(
@@ -244,4 +246,5 @@ def _info(options: RunOptions, targets: list[DeviceInfo], library: LibraryInfo, 
         numpy_version=version("numpy"),
         platform=platform.platform(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
+        left_out=left_out,
     )

@@ -14,6 +14,7 @@ from gradcheck.model.status import Status
 from gradcheck.modes.bench import AllocatedProgram, Array, Bench, Program, Values
 from gradcheck.modes.conduct import misbehaviour
 from gradcheck.numerics.elements import unravel_ne
+from gradcheck.numerics.gradient_metrics import rms
 from gradcheck.numerics.sampling import generator, sample_cotangent
 
 _F32_EPS = 2.0**-23
@@ -135,7 +136,8 @@ def _load_priors(case: Case, program: AllocatedProgram, seed: int, plain: Plain)
     priors = {}
     for spec in case.params:
         rng = generator(seed, case.id, "prior", spec.name)
-        size = _rms(plain.gradients[spec.name]) or 1.0
+        gradient = plain.gradients[spec.name]
+        size = (0.0 if gradient is None else rms(gradient)) or 1.0
         drawn = sample_cotangent("random", tuple(reversed(spec.ne)), rng) * size
         priors[spec.name] = drawn.astype(np.float32).astype(np.float64)
     program.load_accumulators(priors)
@@ -193,7 +195,7 @@ class _Comparison:
         """How far values are apart, in units of what they may be; infinite where one alone is NaN or infinite."""
         narrow = _NEIGHBOUR * self.narrowest_eps if self.narrowest_eps > _F32_EPS else 0.0
         with np.errstate(invalid="ignore", over="ignore"):
-            most = (_ORDER + narrow) * (np.abs(want) + prior + _rms(want))
+            most = (_ORDER + narrow) * (np.abs(want) + prior + rms(want))
             apart = np.abs(got - want)
             excess: Array = np.divide(apart, most, out=np.full(want.shape, np.inf), where=most > 0)
         excess[~np.isfinite(excess)] = np.inf
@@ -211,12 +213,6 @@ def _sentences(findings: list[_Finding], *, fault: bool) -> tuple[str, ...]:
         same[0].text + "".join(f", {'and ' * (also is same[-1])}{also.way} too" for also in same[1:])
         for same in by_subject.values()
     )
-
-
-def _rms(values: Array | None) -> float:
-    """The root of the mean square of the finite elements; 0 where there are none."""
-    finite = values[np.isfinite(values)] if values is not None else np.zeros(0)
-    return float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
 
 
 def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:

@@ -86,11 +86,12 @@ def _inputs(case: Case, program: Program, seed: int) -> dict[str, Array]:
 
 
 def _cotangents(case: Case, settings: Settings, shape: tuple[int, ...]) -> Array:
-    """(cotangents, *shape): the kind that is asked for; of several the last is the other kind, ones or random."""
-    count, kind = settings.cotangents, settings.cotangent
-    other = "ones" if kind == "random" else "random"
-    kinds = ["ones"] + ["random"] * (count - 1) if kind == "ones" else ["random"] * (count - 1) + [other]
-    kinds = kinds if count > 1 else [kind]
+    """(cotangents, *shape): of several one is ones, the first where that kind is asked for, else the last."""
+    kinds = ["random"] * settings.cotangents
+    if settings.cotangent == "ones":
+        kinds[0] = "ones"
+    elif len(kinds) > 1:
+        kinds[-1] = "ones"
     return np.stack(
         [
             sample_cotangent(each, shape, generator(settings.seed, case.id, "cotangent", *([str(k)] if k else [])))

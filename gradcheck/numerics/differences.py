@@ -232,13 +232,14 @@ class _Stencil:
             at = int(np.argmin(narrow))
             raise ValueError(f"a step of {step.ravel()[at]:.3g} does not change the stored x = {base.ravel()[at]:.9g}")
         y = self.evaluate(np.tile(elements, (4, 1)) if self.named else None, moved)
-        change = self.projection.changes(y)
+        changed = self.projection.changed(y)
+        change = self.projection.changes(y, changed)
         d_wide = (change[:n] - change[n : 2 * n]) / wide
         d_narrow = (change[2 * n : 3 * n] - change[3 * n :]) / narrow
         s_wide = (change[:n] + change[n : 2 * n]) / (wide / 2.0)
         s_narrow = (change[2 * n : 3 * n] + change[3 * n :]) / (narrow / 2.0)
         # Both evaluations round; Richardson weighs the narrow difference by 4/3.
-        variance = self.projection.rounding(self.projection.changed(y[:n]) | self.projection.changed(y[n : 2 * n]))
+        variance = self.projection.rounding(changed[:n] | changed[n : 2 * n])
         rounding = np.sqrt(2.0 * variance) / narrow * (4.0 / 3.0)
         value = (4.0 * d_narrow - d_wide) / 3.0
         return value, np.abs(d_wide - d_narrow), np.abs(2.0 * s_narrow - s_wide), rounding

@@ -49,7 +49,7 @@ def look(
     x: NDArray[np.float32],
     elements: Indices | None,
     claimed: Array,
-    output: Output,
+    projection: Projection,
     *,
     step: float,
     rng: Generator,
@@ -57,6 +57,7 @@ def look(
 ) -> Direction:
     """Move elements (None: all) of the flat param x by amounts in [step/2, step]; claimed is (cotangents, elements).
 
+    projection: of the output as a whole, without owners
     adapt: whether smaller amounts are tried where these do not decide: of many elements that share an output each must
         move less than one by itself; the amounts with the least uncertainty stay
     """
@@ -65,7 +66,7 @@ def look(
     size = np.sqrt(np.mean(claimed**2, axis=1)) if count else np.zeros(len(claimed))
     best, least, spent = None, np.inf, 0
     for scale in _SCALES if adapt else _SCALES[:1]:
-        seen = _look(evaluate, x, elements, claimed, output, scale * amount)
+        seen = _look(evaluate, x, elements, claimed, projection, scale * amount)
         spent += seen.evaluations
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = float(np.max((seen.gap / 3.0 + seen.rounding) / np.maximum(np.abs(seen.numeric), size)))
@@ -82,16 +83,16 @@ def _look(
     x: NDArray[np.float32],
     elements: Indices | None,
     claimed: Array,
-    output: Output,
+    projection: Projection,
     amount: Array,
 ) -> Direction:
     base = (x if elements is None else x[elements]).astype(np.float64)
     moved = np.stack([base + f * amount for f in (1.0, -1.0, 0.5, -0.5)]).astype(np.float32)
     stored = moved.astype(np.float64)
     y = evaluate(None if elements is None else np.tile(elements, (4, 1)), moved)
-    projection = Projection(output, None, 1)
-    change = projection.changes(y)[:, :, 0]
-    variance = projection.rounding(projection.changed(y[:1]) | projection.changed(y[1:2]))[0, :, 0]
+    changed = projection.changed(y)
+    change = projection.changes(y, changed)[:, :, 0]
+    variance = projection.rounding(changed[:1] | changed[1:2])[0, :, 0]
     wide, narrow = (stored[plus] - stored[minus] for plus, minus in ((0, 1), (2, 3)))
     error_wide = change[0] - change[1] - claimed @ wide
     error_narrow = change[2] - change[3] - claimed @ narrow
@@ -121,7 +122,8 @@ def confirm(
     together share an output after all. Takes four evaluations.
     """
     elements = moves.elements.ravel() if moves.named else None
-    seen = look(evaluate, x, elements, derivative.value, output, step=step, rng=rng, adapt=adapt)
+    whole = Projection(output, None, 1)
+    seen = look(evaluate, x, elements, derivative.value, whole, step=step, rng=rng, adapt=adapt)
     own = np.linalg.norm(derivative.uncertainty * seen.narrow, axis=1) / seen.length
     size = np.linalg.norm(derivative.value * seen.narrow, axis=1) / seen.length
     allowed = 4.0 * (own + 3.0 * seen.rounding) + DECIDED * size
@@ -143,7 +145,8 @@ def directional(
 
     gradient: (cotangents, elements), the claimed gradient of the whole param
     """
-    seen = [look(evaluate, x, None, gradient, output, step=step, rng=rng, adapt=adapt) for _ in range(count)]
+    whole = Projection(output, None, 1)
+    seen = [look(evaluate, x, None, gradient, whole, step=step, rng=rng, adapt=adapt) for _ in range(count)]
     columns = [np.stack([getattr(one, name) for one in seen], axis=1) for name in ("numeric", "gap", "rounding")]
     value, gap, rounding = columns
     claimed = np.stack([one.claimed for one in seen], axis=1)

@@ -78,9 +78,11 @@ class Projection:
         mask: Mask = y != (self.output.base32 if y.dtype == np.float32 else self.output.base)
         return mask
 
-    def changes(self, y: NDArray[Any]) -> Array:
-        """<v, y - base> for each row of y, cotangent and column: (rows, cotangents, together)."""
-        changed = self.changed(y)
+    def changes(self, y: NDArray[Any], changed: Mask) -> Array:
+        """<v, y - base> for each row of y, cotangent and column: (rows, cotangents, together).
+
+        changed: what `changed` says of y
+        """
         if self._few(changed):
             return self._each(changed, lambda row, at: y[row, at] - self.output.base[at], self.output.cotangents)
         if self.output.all_finite:

@@ -44,7 +44,9 @@ def test_changes(name: str, share: float, few: bool, monkeypatch: pytest.MonkeyP
     moved = RNG.uniform(size=(ROWS, OUTPUTS)) < share
     y = np.where(moved, base + RNG.normal(size=(ROWS, OUTPUTS)), base).astype(np.float32)
     found = Projection(output, owner, 1 if owner is None else TOGETHER)
-    assert np.allclose(found.changes(y), written_out(y, output, owner, output.cotangents), rtol=1e-12, atol=1e-12)
+    assert np.allclose(
+        found.changes(y, found.changed(y)), written_out(y, output, owner, output.cotangents), rtol=1e-12, atol=1e-12
+    )
     changed = y != base
     ones = base + changed
     assert np.allclose(
@@ -58,12 +60,14 @@ def test_equal_infinities_did_not_change() -> None:
     base = np.array([1.0, -np.inf, 2.0])
     output = Output.of(base, np.ones((1, 3)))
     y = np.array([[1.5, -np.inf, 2.0]], dtype=np.float32)
-    assert Projection(output, None, 1).changes(y).tolist() == [[[0.5]]]
+    whole = Projection(output, None, 1)
+    assert whole.changes(y, whole.changed(y)).tolist() == [[[0.5]]]
     owned = Projection(output, np.array([0, 1, 2]), 3)
-    assert owned.changes(y).tolist() == [[[0.5, 0.0, 0.0]]]
+    assert owned.changes(y, owned.changed(y)).tolist() == [[[0.5, 0.0, 0.0]]]
 
 
 def test_an_infinity_that_appears_is_not_lost() -> None:
     output = Output.of(np.array([1.0, 2.0]), np.ones((1, 2)))
     y = np.array([[np.inf, 2.0]], dtype=np.float32)
-    assert Projection(output, None, 1).changes(y).tolist() == [[[np.inf]]]
+    whole = Projection(output, None, 1)
+    assert whole.changes(y, whole.changed(y)).tolist() == [[[np.inf]]]

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gradcheck.numerics.gradient_metrics import ABSOLUTE_SHARE
+from gradcheck.numerics.gradient_metrics import ABSOLUTE_SHARE, rms
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -66,9 +66,8 @@ class Compared:
     ) -> "Compared":
         """From backprop, numeric gradient and uncertainty (`values`) at all elements, of which some count."""
         backprop, numeric, uncertainty = (column[counts] for column in values)
-        finite = values[1][np.isfinite(values[1])]
-        rms = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-        return Compared(name, shape, elements[counts], backprop, numeric, uncertainty, rms, tolerance, gradient_shape)
+        size = rms(values[1])
+        return Compared(name, shape, elements[counts], backprop, numeric, uncertainty, size, tolerance, gradient_shape)
 
     @cached_property
     def wrong(self) -> Mask:
