@@ -41,14 +41,15 @@ class Batch:
         self._copies = len(build.copies)
         self._everything = np.arange(self._copies)
         self._out: NDArray[Any] | None = None
-        tensors = build.tensors()
-        count = len(tensors) // self._copies
-        slots, nbytes = lay_out(self._library, device.handle, tensors[:count], copies=self._copies)
+        pointers = build.pointers()
+        tensors = [Tensor(self._library, pointer) for pointer in pointers[: len(pointers) // self._copies]]
+        slots, nbytes = lay_out(self._library, device.handle, tensors, copies=self._copies)
         self._buffer = Buffer(self._library, device.handle, max(nbytes, 1))
         try:
-            _place(self._buffer, slots, tensors, count)
-            place_views(self._library, tensors)
-            self._load(slots, values)
+            _place(self._buffer, slots, tensors, pointers)
+            place_views(self._library, tensors, pointers)
+            self._find(slots)
+            self.load(values)
         except BaseException:
             self._buffer.free()
             raise
@@ -77,6 +78,13 @@ class Batch:
         self._put(target, elements, target.base[None] if elements is None else target.base[elements], count)
         return outputs
 
+    def load(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """Put these values into the inputs of every copy."""
+        for name, target in self._inputs.items():
+            raw = encode_input(self._library, name, target.tensor, values[name])
+            target.base = raw.view(target.rows.dtype)
+            self._restore(target)
+
     def free(self) -> None:
         """Give the memory back; harmless when repeated. Arrays from `evaluate` are dead then."""
         self._inputs.clear()
@@ -85,13 +93,13 @@ class Batch:
         self._buffer.free()
         self._build.free()
 
-    def _load(self, slots: list[Slot], values: Mapping[str, NDArray[Any]]) -> None:
+    def _find(self, slots: list[Slot]) -> None:
+        """Where the inputs and the output of every copy lie."""
         by_address = {slot.tensor.address: slot for slot in slots}
-        self._inputs: dict[str, _Input] = {}
-        for name, tensor in self._build.inputs.items():
-            raw = encode_input(self._library, name, tensor, values[name])
-            self._inputs[name] = _input(self._buffer, tensor, by_address[tensor.address], raw)
-            self._restore(self._inputs[name])
+        self._inputs = {
+            name: _input(self._buffer, tensor, by_address[tensor.address])
+            for name, tensor in self._build.inputs.items()
+        }
         self._rewritten = [self._inputs[name] for name in written_inputs(self._build, self._build.forward)]
         out = self._build.out
         roots = {tensor.address for tensor in self._build.inputs.values()}
@@ -158,20 +166,20 @@ class Batch:
         return decode(self._library, out.type, np.ascontiguousarray(blocks)).reshape(count, -1)
 
 
-def _place(buffer: Buffer, slots: list[Slot], tensors: list[Tensor], count: int) -> None:
-    """Tensor number i of copy k was made as number k * count + i of the context."""
-    number = {tensor.address: index for index, tensor in enumerate(tensors[:count])}
+def _place(buffer: Buffer, slots: list[Slot], tensors: list[Tensor], pointers: list[Any]) -> None:
+    """Give the tensors of all copies their memory; `tensors` are those of the first, `pointers` are to all."""
+    number = {tensor.address: index for index, tensor in enumerate(tensors)}
     for slot in slots:
-        for copy in range(slot.copies):
-            tensor = tensors[copy * count + number[slot.tensor.address]]
-            buffer.place(tensor.pointer, slot.offset + copy * slot.stride)
+        alike = pointers[number[slot.tensor.address] :: len(tensors)]
+        for copy, pointer in enumerate(alike):
+            buffer.place(pointer, slot.offset + copy * slot.stride)
 
 
-def _input(buffer: Buffer, tensor: Tensor, slot: Slot, raw: Bytes) -> _Input:
+def _input(buffer: Buffer, tensor: Tensor, slot: Slot) -> _Input:
     mirror = None if buffer.host else np.zeros(slot.end - slot.offset, dtype=np.uint8)
     memory = buffer.view(slot.offset, slot.end - slot.offset) if mirror is None else mirror
     # bf16 is kept as its bits; a quantised input only as bytes, since no single element of it can be set.
     dtype = NATIVE.get(tensor.type, np.dtype(np.uint16 if tensor.type == "bf16" else np.uint8))
-    base = raw.view(dtype)
+    base = np.zeros(tensor.nbytes // dtype.itemsize, dtype)
     rows = np.ndarray((slot.copies, base.size), dtype, memory, strides=(slot.stride, dtype.itemsize))
     return _Input(tensor, slot, base, rows, mirror)

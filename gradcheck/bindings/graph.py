@@ -9,7 +9,7 @@ from gradcheck.bindings.dtypes import type_id
 from gradcheck.bindings.functions import Functions
 from gradcheck.bindings.library import Library
 from gradcheck.bindings.refusal import forward_refusal
-from gradcheck.bindings.tensor import Tensor, tensors_of
+from gradcheck.bindings.tensor import Tensor, pointers_of
 from gradcheck.language import evaluate, parse_expression, parse_graph, run_graph
 from gradcheck.language.parse import LanguageError
 from gradcheck.model.case import Case, Input, Shape
@@ -24,17 +24,23 @@ MAX_TENSORS = 2 * MAX_NODES
 
 @dataclass(slots=True)
 class Copy:
-    """One forward graph's own tensors."""
+    """One forward graph's own tensors: its inputs, and everything that its statements name, `out` among it."""
 
     inputs: dict[str, Tensor]
-    out: Tensor
-    cost: Cost
+    made: dict[str, Any]
+
+    @property
+    def out(self) -> Tensor:
+        """The output."""
+        out: Tensor = self.made["out"]
+        return out
 
 
 @dataclass(slots=True)
 class Build:
     """Graphs in a context of their own; `free` gives everything back.
 
+    cost: what one forward computation takes
     forward, backward: ggml's graphs; backward holds the forward nodes too and is None where not wanted
     gradients: the tensor that holds the gradient of each param; None where ggml made none
     cotangent: the tensor that takes the gradient of the output
@@ -44,6 +50,7 @@ class Build:
     library: Library
     context: Any
     copies: list[Copy]
+    cost: Cost
     forward: Any
     backward: Any = None
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
@@ -66,14 +73,13 @@ class Build:
         n0, n1, n2, n3 = self.out.ne
         return n0, n1, n2, n3
 
-    @property
-    def cost(self) -> Cost:
-        """What one forward computation takes."""
-        return self.copies[0].cost
-
     def tensors(self) -> list[Tensor]:
         """Every tensor, in the order of creation."""
-        return tensors_of(self.library, self.context)
+        return [Tensor(self.library, pointer) for pointer in self.pointers()]
+
+    def pointers(self) -> list[Any]:
+        """Pointers to them: of many copies only those of the first need be looked at."""
+        return pointers_of(self.library, self.context)
 
     def nodes(self, graph: Any) -> list[Tensor]:
         """The nodes of a graph in the order in which they are computed."""
@@ -107,7 +113,7 @@ def build_copies(library: Library, case: Case, copies: int) -> Build:
     ggml = library.ggml
     single = build(library, case)
     try:
-        tensors = len(single.tensors())
+        tensors = len(single.pointers())
     finally:
         single.free()
     nodes = copies * tensors + 1
@@ -128,7 +134,7 @@ def _build_copies(library: Library, case: Case, copies: int, size: int, nodes: i
         made = [_forward(library, case, functions, doing) for _ in range(copies)]
         for copy in made:
             ggml.ggml_build_forward_expand(graph, copy.out.pointer)
-        return Build(library, context, made, graph)
+        return Build(library, context, made, _cost(library, case, made[0], functions), graph)
 
     try:
         return library.builder.run(forward)
@@ -149,22 +155,21 @@ def _forward(library: Library, case: Case, functions: Functions, doing: list[Cal
         doing.append(lambda declared=declared: (f"input {declared.name}", _shape(declared)))  # type: ignore[misc]
         inputs[declared.name] = _input(library, functions.context, declared)
     doing.append(lambda: functions.doing)
-    scope = {**dict(case.scope), **inputs}
-    made = run_graph(parse_graph(case.graph), scope, functions.call, functions.words)
+    made = run_graph(parse_graph(case.graph), {**dict(case.scope), **inputs}, functions.call, functions.words)
     out = made["out"]
     if not isinstance(out, Tensor):
         raise InvalidCase(f"`out` is {out!r}, not a tensor")
-    cost = _cost(library, case, out, {**scope, **made}, functions)
     own = {tensor.address for tensor in inputs.values()}
     for name, value in made.items():
         if isinstance(value, Tensor) and value.address not in own:
             library.ggml.ggml_set_name(value.pointer, name.encode())
     library.ggml.ggml_set_output(out.pointer)
-    return Copy(inputs, out, cost)
+    return Copy(inputs, made)
 
 
-def _cost(library: Library, case: Case, out: Tensor, scope: dict[str, Any], functions: Functions) -> Cost:
+def _cost(library: Library, case: Case, copy: Copy, functions: Functions) -> Cost:
     """The declared figures; bytes that are not declared are those of `out` and of its sources."""
+    scope = {**dict(case.scope), **copy.inputs, **copy.made}
 
     def declared(name: str, text: str) -> int:
         value = evaluate(parse_expression(text), scope, functions.call, functions.words)
@@ -172,8 +177,8 @@ def _cost(library: Library, case: Case, out: Tensor, scope: dict[str, Any], func
             raise InvalidCase(f"`{name}` is {value!r}, not a number")
         return int(value)
 
-    sources = [Tensor(library, source) for source in out.sources if source is not None]
-    moved = out.nbytes + sum(source.nbytes for source in sources)
+    sources = [Tensor(library, source) for source in copy.out.sources if source is not None]
+    moved = copy.out.nbytes + sum(source.nbytes for source in sources)
     return Cost(
         flops=declared("flops", case.flops) if case.flops else 0,
         bytes=declared("bytes", case.bytes) if case.bytes else moved,

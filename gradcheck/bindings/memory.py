@@ -147,11 +147,16 @@ def lay_out(
     return slots, end
 
 
-def place_views(library: Library, tensors: list[Tensor]) -> None:
-    """Tell every view where the memory of its source is. Raises LibraryError."""
-    for tensor in tensors:
-        if tensor.is_view and library.ggml.ggml_backend_view_init(tensor.pointer):
-            raise LibraryError(f"ggml_backend_view_init failed for {tensor.name}")
+def place_views(library: Library, tensors: list[Tensor], pointers: list[Any] | None = None) -> None:
+    """Tell every view where the memory of its source is. Raises LibraryError.
+
+    pointers: to the tensors and after them to those of further copies, in the same order
+    """
+    everything = pointers or [tensor.pointer for tensor in tensors]
+    for index, tensor in enumerate(tensors):
+        for pointer in everything[index :: len(tensors)] if tensor.is_view else ():
+            if library.ggml.ggml_backend_view_init(pointer):
+                raise LibraryError(f"ggml_backend_view_init failed for {tensor.name}")
 
 
 def strided(tensor: Tensor, raw: Bytes, block_bytes: int, block: int, outer: tuple[int, int]) -> NDArray[Any]:

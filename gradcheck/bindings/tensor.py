@@ -74,11 +74,11 @@ class Tensor:
         return f"{self.type} [{','.join(map(str, self.ne))}]"
 
 
-def tensors_of(library: Library, context: Any) -> list[Tensor]:
-    """Every tensor of a context, in the order of creation."""
+def pointers_of(library: Library, context: Any) -> list[Any]:
+    """Pointers to every tensor of a context, in the order of creation."""
     found, pointer = [], library.ggml.ggml_get_first_tensor(context)
     while pointer:
-        found.append(Tensor(library, pointer))
+        found.append(pointer)
         pointer = library.ggml.ggml_get_next_tensor(context, pointer)
     return found
 

@@ -112,6 +112,9 @@ class Batch(Protocol):
         Returns an (n, number of output elements) array, valid until the next call.
         """
 
+    def load(self, values: Values) -> None:
+        """Put other base values into every copy."""
+
     def free(self) -> None:
         """Give the memory back."""
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradcheck.numerics.projection import Output, Projection
+from gradcheck.numerics.quantiles import quantile
 from gradcheck.numerics.structure import Evaluate, Indices, Moves
 
 Array = NDArray[np.float64]
@@ -172,7 +173,7 @@ def _with_noise(derivative: Derivative) -> Derivative:
     """
     if not derivative.jump.size:
         return derivative
-    noise = _NOISE * np.quantile(derivative.jump, 0.25, axis=1, keepdims=True)
+    noise = _NOISE * quantile(derivative.jump, 0.25)
     return replace(derivative, rounding=np.maximum(derivative.rounding, noise))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gradcheck.numerics.quantiles import quantile
 from gradcheck.numerics.structure import Indices, Mask
 
 Array = NDArray[np.float64]
@@ -184,7 +185,7 @@ class Projection:
 def _typical(seen: Array, expected: Array) -> float:
     """The mean of seen / expected, from which single large ones are kept out."""
     ratio = np.divide(seen, expected, out=np.zeros_like(seen), where=expected > 0)
-    return float(np.mean(np.minimum(ratio, 4.0 * np.quantile(ratio, 0.9)))) if ratio.size else 0.0
+    return float(np.mean(np.minimum(ratio, 4.0 * quantile(ratio, 0.9)))) if ratio.size else 0.0
 
 
 def _binned(owner: Indices, values: Array, together: int) -> Array:

@@ -2,6 +2,7 @@
 
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from gradcheck.model.result import Outcome
 from gradcheck.model.status import Status
 from gradcheck.modes.bench import Bench
 from gradcheck.modes.trials import Tell, over_seeds
-from gradcheck.worker.equipment import Equipment
+from gradcheck.worker.equipment import Equipment, Mode
+from gradcheck.worker.keeping import Keeper, OpenDevice
 
 _WORKER = Path(__file__).parent
 _PACKAGE = _WORKER.parent
@@ -25,25 +27,36 @@ def perform(job: Job, equipment: Equipment, tell: Tell = lambda _seed, _tally: N
     """
     settings = job.settings
     if settings.seeds == 1:
-        return _attempt(job, equipment, settings)
+        return _attempt(job, equipment.modes, equipment.device, settings)
+    seeds = range(settings.seed, settings.seed + settings.seeds)
+    keeper = Keeper(equipment.device)
+
+    def attempt(seed: int) -> Outcome:
+        outcome = _attempt(job, equipment.modes, keeper.device, replace(settings, seed=seed, seeds=1))
+        if outcome.status is Status.ERROR:
+            # What was in use then may be in any state.
+            keeper.forget()
+        return outcome
+
     try:
-        seeds = range(settings.seed, settings.seed + settings.seeds)
-        return over_seeds(lambda seed: _attempt(job, equipment, replace(settings, seed=seed, seeds=1)), seeds, tell)
+        return over_seeds(attempt, seeds, tell)
     except Exception as error:
         return outcome_of(error)
+    finally:
+        keeper.forget()
 
 
-def _attempt(job: Job, equipment: Equipment, settings: Settings) -> Outcome:
+def _attempt(job: Job, modes: Mapping[str, Mode], device: OpenDevice, settings: Settings) -> Outcome:
     """What the mode makes of the case, or what it raises says."""
     try:
-        mode = equipment.modes[job.mode]
+        mode = modes[job.mode]
         threads = settings.threads
         bench = Bench(
-            target=equipment.device(job.target, threads),
-            reference=lambda: equipment.device(settings.reference, threads),
+            target=device(job.target, threads),
+            reference=lambda: device(settings.reference, threads),
             settings=settings,
             clock=time.perf_counter,
-            target_with=lambda count: equipment.device(job.target, count),
+            target_with=lambda count: device(job.target, count),
         )
         outcome = mode(job.case, bench)
         if not isinstance(outcome, Outcome):
