@@ -18,7 +18,8 @@ Value = None | bool | int | float | str | tuple["Value", ...]
 class Init:
     """How an input gets its values: a kind of `INIT_KINDS` and its arguments, all of them filled in.
 
-    `data` is what a variant makes of the values: "special", "negative", "spike", "constant", "sorted"; "": nothing.
+    `data` is what a variant makes of the values: "special", "infinite", "negative", "spike",
+    "constant", "sorted"... (numerics/corners.py); "": nothing.
     """
 
     kind: str = "uniform"

@@ -16,7 +16,7 @@ from gradcheck.numerics.gradient_metrics import RESOLVED
 from gradcheck.numerics.noise import with_measured_noise
 from gradcheck.numerics.projection import Output
 from gradcheck.numerics.sampling import generator
-from gradcheck.numerics.structure import Evaluate, Indices, Moves, dense, probe, structured
+from gradcheck.numerics.structure import Indices, Moves, dense, probe, structured
 
 _F32_EPS = float(np.finfo(np.float32).eps)
 #: A multiple of the grid on which `grad` puts the values where a narrow type is on the way.
@@ -61,6 +61,47 @@ def _is_lost(derivative: Derivative) -> bool:
 
 
 @dataclass(frozen=True)
+class _Param:
+    """A param as the numerics see it: finite, since an infinite element has no neighbours and is held where it is.
+
+    x: the flat values, 0 in place of what is infinite
+    fixed: which elements are infinite
+    infinities: (elements,) their values, anything elsewhere
+    """
+
+    spec: Input
+    batch: Batch
+    x: NDArray[np.float32]
+    fixed: NDArray[np.bool_]
+    infinities: NDArray[np.float32]
+
+    @staticmethod
+    def of(spec: Input, batch: Batch, stored: Array) -> "_Param":
+        values = stored.ravel().astype(np.float32)
+        fixed = ~np.isfinite(values)
+        return _Param(spec, batch, np.where(fixed, np.float32(0), values), fixed, values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """In NumPy's order."""
+        return tuple(reversed(self.spec.ne))
+
+    def evaluate(self, elements: Indices | None, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Outputs of the batch; see `Evaluate`."""
+        if self.fixed.any():
+            at = slice(None) if elements is None else elements
+            x = np.where(self.fixed[at], self.infinities[at], x)
+        return self.batch.evaluate(self.spec.name, elements, x)
+
+    def without_fixed(self, found: Numeric) -> Numeric:
+        """The same with what was held left out, as at a kink: no numeric gradient exists there."""
+        if not self.fixed.any() or found.method == "directional":
+            return found
+        gap = np.where(self.fixed[found.elements], np.inf, found.derivative.gap)
+        return replace(found, derivative=replace(found.derivative, gap=gap))
+
+
+@dataclass(frozen=True)
 class Differencing:
     """What the differences of all params of a case have in common."""
 
@@ -72,85 +113,83 @@ class Differencing:
 
     def numeric(self, spec: Input, backprop: Array) -> list[Numeric]:
         """The numeric gradient of one param; backprop is (cotangents, elements of the param)."""
-        x = self.program.stored(spec.name).ravel().astype(np.float32)
-        own, spent = self._with_noise(spec, x)
-        if self.settings.method == "directional" and x.size:
-            return [own._directional(spec, x, backprop, spent)]
-        found = own._elements(spec, x, backprop, spent)
+        param = _Param.of(spec, self.batch, self.program.stored(spec.name))
+        own, spent = self._with_noise(param)
+        if self.settings.method == "directional" and param.x.size:
+            return [own._directional(param, backprop, spent)]
+        found = own._elements(param, backprop, spent)
         if self.settings.method == "auto" and (found.method == "sampled" or _is_lost(found.derivative)):
-            return [found, own._directional(spec, x, backprop)]
-        return [found]
+            return [param.without_fixed(found), own._directional(param, backprop)]
+        return [param.without_fixed(found)]
 
-    def _with_noise(self, spec: Input, x: NDArray[np.float32]) -> tuple["Differencing", int]:
+    def _with_noise(self, param: _Param) -> tuple["Differencing", int]:
         """The same with the noise of the outputs as this param's moves show it, and the evaluations spent."""
         # On the grid of a narrow type nothing is rounded, and off it all is.
-        if is_narrow(self.program) or not x.size:
+        if is_narrow(self.program) or not param.x.size:
             return self, 0
-        rng = self._rng(spec, "noise")
-        output, spent = with_measured_noise(self._evaluate(spec), x, self.output, self.batch.copies, rng)
+        rng = self._rng(param, "noise")
+        output, spent = with_measured_noise(param.evaluate, param.x, self.output, self.batch.copies, rng)
         return replace(self, output=output), spent
 
-    def _elements(self, spec: Input, x: NDArray[np.float32], backprop: Array, spent: int) -> Numeric:
-        shape = tuple(reversed(spec.ne))
-        moves, probes = self._moves(spec, shape, x)
-        derivative = self._differentiate(spec, x, moves)
+    def _elements(self, param: _Param, backprop: Array, spent: int) -> Numeric:
+        x = param.x
+        moves, probes = self._moves(param)
+        derivative = self._differentiate(param, moves)
         spent += probes + derivative.evaluations
         if moves.owner is not None:
-            step, rng = self._step(x), self._rng(spec, "direction")
+            step, rng = self._step(x), self._rng(param, "direction")
             adapt = not is_narrow(self.program)
             confirmed, looks = confirm(
-                self._evaluate(spec), x, moves, derivative, self.output, step=step, rng=rng, adapt=adapt
+                param.evaluate, x, moves, derivative, self.output, step=step, rng=rng, adapt=adapt
             )
             spent += looks
             if not confirmed:
-                moves = dense(shape, self._limit(x.size, 1), self._rng(spec, "elements"))
-                derivative = self._differentiate(spec, x, moves)
+                moves = dense(param.shape, self._limit(x.size, 1), self._rng(param, "elements"))
+                derivative = self._differentiate(param, moves)
                 spent += derivative.evaluations
         elements = moves.elements.ravel()
         method = "sampled" if elements.size < x.size else "dense" if moves.owner is None else "structured"
         return Numeric(method, elements, backprop[:, elements], replace(derivative, evaluations=spent))
 
-    def _moves(self, spec: Input, shape: tuple[int, ...], x: NDArray[np.float32]) -> tuple[Moves, int]:
+    def _moves(self, param: _Param) -> tuple[Moves, int]:
         """What to move together; few elements are sooner moved one by one than probed."""
-        rng = self._rng(spec, "elements")
+        x, shape, rng = param.x, param.shape, self._rng(param, "elements")
         probes = 2 * sum((size - 1).bit_length() for size in shape)
         too_large = self.settings.method == "auto" and x.size > _LARGEST
         if self.settings.method == "dense" or too_large or x.size <= probes:
             return dense(shape, self._limit(x.size, 1), rng), 0
         step = _PROBE * self._step(x) * (1.0 if is_narrow(self.program) else LARGEST_FACTOR)
-        found = probe(self._evaluate(spec), x, shape, step, self.batch.copies, self._rng(spec, "probe"))
+        found = probe(param.evaluate, x, shape, step, self.batch.copies, self._rng(param, "probe"))
         together = math.prod(shape[axis] for axis in found.owners)
         return structured(found, self._limit(x.size, together), rng), found.probes
 
-    def _differentiate(self, spec: Input, x: NDArray[np.float32], moves: Moves) -> Derivative:
+    def _differentiate(self, param: _Param, moves: Moves) -> Derivative:
         return differentiate(
-            self._evaluate(spec),
-            x,
+            param.evaluate,
+            param.x,
             moves,
             self.output,
-            step=self._step(x),
+            step=self._step(param.x),
             per_call=max(1, self.batch.copies // 4),
             # On the grid of a narrow type no other step is exact.
             adapt=not is_narrow(self.program),
         )
 
-    def _directional(self, spec: Input, x: NDArray[np.float32], backprop: Array, spent: int = 0) -> Numeric:
+    def _directional(self, param: _Param, backprop: Array, spent: int = 0) -> Numeric:
+        x = param.x
         count = _DIRECTIONS if x.size <= _LARGEST else _FEW_DIRECTIONS
         claimed, derivative = directional(
-            self._evaluate(spec),
+            param.evaluate,
             x,
             backprop,
             self.output,
             step=self._step(x),
-            rng=self._rng(spec, "directions"),
+            rng=self._rng(param, "directions"),
             count=count,
             adapt=not is_narrow(self.program),
         )
         derivative = replace(derivative, evaluations=spent + derivative.evaluations)
         return Numeric("directional", np.arange(count, dtype=np.int64), claimed, derivative)
-
-    def _evaluate(self, spec: Input) -> Evaluate:
-        return lambda elements, x: self.batch.evaluate(spec.name, elements, x)
 
     def _limit(self, elements: int, together: int) -> int:
         """How many moves may be made of a param when each moves so many of its elements."""
@@ -166,5 +205,5 @@ class Differencing:
     def _step(self, x: NDArray[np.float32]) -> float:
         return typical_step(x, self.case.step or (_NARROW_STEP if is_narrow(self.program) else None))
 
-    def _rng(self, spec: Input, purpose: str) -> Generator:
-        return generator(self.settings.seed, self.case.id, purpose, spec.name)
+    def _rng(self, param: _Param, purpose: str) -> Generator:
+        return generator(self.settings.seed, self.case.id, purpose, param.spec.name)

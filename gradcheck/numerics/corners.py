@@ -47,6 +47,17 @@ def _special(values: Array, _bounds: Range | None, rng: Generator) -> Array:
     return made
 
 
+def _infinite(*infinities: float) -> Callable[[Array, Range | None, Generator], Array]:
+    """One element is each of these."""
+
+    def make(values: Array, _bounds: Range | None, rng: Generator) -> Array:
+        made = values.copy()
+        made.flat[rng.permutation(values.size)[: len(infinities)]] = infinities
+        return made
+
+    return make
+
+
 def _negative(values: Array, bounds: Range | None, _rng: Generator) -> Array:
     if bounds is None:
         return -np.abs(values)
@@ -74,6 +85,8 @@ def _sorted(values: Array, _bounds: Range | None, _rng: Generator) -> Array:
 
 _MAKERS: dict[str, Callable[[Array, Range | None, Generator], Array]] = {
     "special": _special,
+    "infinite": _infinite(np.inf, -np.inf),
+    "negative_infinite": _infinite(-np.inf),
     "negative": _negative,
     "spike": _spike,
     "constant": _constant,

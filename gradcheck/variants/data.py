@@ -10,6 +10,18 @@ from gradcheck.model.case import Case, Init, Input
 _DRAWN = frozenset({"uniform", "normal", "positive", "distinct"})
 #: Ops whose gradient is zero for negative numbers.
 _ZERO_BELOW_ZERO = frozenset({"RELU", "RELU_SQR"})
+#: Ops with a value at infinity, which leave every other element as it is: they move elements, or map each by itself.
+_AT_INFINITY = frozenset(
+    """
+    ABS ACC ADD ADD1 ARGMAX ARGSORT CEIL CLAMP CONCAT CONT DIAG_MASK_INF DUP ELU EXP EXPM1 FLOOR GET_ROWS
+    HARDSIGMOID LEAKY_RELU NEG PAD PERMUTE RELU REPEAT RESHAPE ROLL ROUND SCALE SET SGN SIGMOID SOFTPLUS SQR STEP
+    SUB TANH TOP_K TRANSPOSE TRUNC VIEW
+    """.split()  # noqa: SIM905 -- a list would be a page
+)
+#: Ops in which -inf alone has a meaning: what it masks has no share.
+_AT_MINUS_INFINITY = frozenset({"SOFT_MAX"})
+#: Ops whose exact result is zero for equal elements: what comes out is rounding, which has no right value.
+_ZERO_OF_EQUALS = frozenset({"RMS_NORM_BACK", "SOFT_MAX_BACK"})
 #: A tensor this large has a special element; one in so many, so that kinks stay below their limit.
 _FEWEST = 32
 
@@ -17,6 +29,25 @@ _FEWEST = 32
 def special(case: Case) -> tuple[Case, ...]:
     """A few elements of each param are 0, -0, denormal or as small as a normal number can be."""
     return _with_data(case, "special", _takes_special)
+
+
+def infinite(case: Case) -> tuple[Case, ...]:
+    """One element of the first param is inf and another one -inf, or -inf alone where the op masks with it."""
+    if case.graph.count("(") > 1:
+        return ()  # another op may have none
+    for ops, data in ((_AT_INFINITY, "infinite"), (_AT_MINUS_INFINITY, "negative_infinite")):
+        suited = [name for name in _suited(case, _takes_infinities) if case.op in ops]
+        if suited:
+            (made,) = _with(case, "infinite", data, suited[:1])
+            return (replace(made, inputs=tuple(_hidden(i, suited[0]) for i in made.inputs)),)
+    return ()
+
+
+def _hidden(declared: Input, infinite: str) -> Input:
+    """What another param changes in an infinite output is not to be seen: it is not differentiated."""
+    if declared.name == infinite or not declared.param:
+        return declared
+    return replace(declared, param=False, reason="beside an infinite operand")
 
 
 def negative(case: Case) -> tuple[Case, ...]:
@@ -33,6 +64,8 @@ def spike(case: Case) -> tuple[Case, ...]:
 
 def constant(case: Case) -> tuple[Case, ...]:
     """All elements of each param are equal."""
+    if case.op in _ZERO_OF_EQUALS or (case.op == "NORM" and dict(case.vars).get("eps") == 0.0):
+        return ()  # 0 / 0 without eps
     return _with_data(case, "constant", _takes_any_size)
 
 
@@ -42,18 +75,27 @@ def ascending(case: Case) -> tuple[Case, ...]:
 
 
 def _with_data(case: Case, data: str, takes: Callable[[Input], bool]) -> tuple[Case, ...]:
-    suited = [
-        i.name for i in case.params if i.init.kind in _DRAWN and not i.written and math.prod(i.ne) > 1 and takes(i)
-    ]
-    if not suited:
-        return ()
-    inputs = tuple(replace(i, init=replace(i.init, data=data)) if i.name in suited else i for i in case.inputs)
-    return (replace(case, variant=data, inputs=inputs),)
+    suited = _suited(case, takes)
+    return _with(case, data, data, suited) if suited else ()
+
+
+def _with(case: Case, variant: str, data: str, names: list[str]) -> tuple[Case, ...]:
+    inputs = tuple(replace(i, init=replace(i.init, data=data)) if i.name in names else i for i in case.inputs)
+    return (replace(case, variant=variant, inputs=inputs),)
+
+
+def _suited(case: Case, takes: Callable[[Input], bool]) -> list[str]:
+    """The params whose values can be others."""
+    return [i.name for i in case.params if i.init.kind in _DRAWN and not i.written and math.prod(i.ne) > 1 and takes(i)]
 
 
 def _takes_special(declared: Input) -> bool:
     low, high = _range(declared.init)
     return _takes_any_size(declared) and low <= 0.0 <= high and math.prod(declared.ne) >= _FEWEST
+
+
+def _takes_infinities(declared: Input) -> bool:
+    return math.prod(declared.ne) >= 2 * _FEWEST and declared.ne[0] > 1
 
 
 def _takes_negative(declared: Input) -> bool:

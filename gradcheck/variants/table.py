@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradcheck.model.case import Case
-from gradcheck.variants.data import ascending, constant, negative, special, spike
+from gradcheck.variants.data import ascending, constant, infinite, negative, special, spike
 from gradcheck.variants.gradient import accumulator, second_consumer, strided_cotangent
 from gradcheck.variants.layout import padded, permuted, sliced, transposed
 from gradcheck.variants.operands import alone, broadcast
@@ -35,6 +35,7 @@ VARIANTS: dict[str, Variant] = {
     "accumulator": Variant("gradients are added to those of an earlier pass", _plain(accumulator)),
     "tails": Variant("rows of 1, 7, 31, 33, 65 and 129 elements", tails),
     "special": Variant("some elements are 0, -0 or denormal", _plain(special)),
+    "infinite": Variant("one element is inf and one -inf, where the op has a value for them", _plain(infinite)),
     "negative": Variant("all elements are negative", _plain(negative)),
     "spike": Variant("one element is much larger than the others", _plain(spike)),
     "constant": Variant("all elements are equal", _plain(constant)),

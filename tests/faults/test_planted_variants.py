@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from gradcheck.model.case import Case
@@ -16,6 +17,7 @@ from tests.faults.faulty import FaultyDevice, FaultyProgram, Gradients
 
 SQR = make_case("out = sqr(a)", a=(16, 6, 2))
 MUL = make_case("out = mul(a, b)", a=(16, 6, 2), b=(16, 6, 2))
+SOFT_MAX = replace(make_case("out = soft_max(a)", a=(16, 6, 2)), op="SOFT_MAX")
 
 #: What a wrong device makes of a program, a case and a cotangent.
 Backward = Callable[[Any, Case, Array], Gradients]
@@ -81,6 +83,13 @@ def whole_tensor(program: Any, case: Case, v: Array) -> Gradients:
     return {name: g if g is None or not case.variant else g + (g == 0) for name, g in gradients.items()}
 
 
+def masked_by_a_factor(program: Any, _case: Case, v: Array) -> Gradients:
+    """A kernel that multiplies by zero what a mask has taken out of a row."""
+    x = program.stored("a")
+    with np.errstate(invalid="ignore"):
+        return {name: g + 0.0 * x.sum(axis=-1, keepdims=True) for name, g in program.backward(v).items()}
+
+
 @pytest.mark.parametrize(
     ("plain", "variant", "wrong"),
     [
@@ -90,6 +99,7 @@ def whole_tensor(program: Any, case: Case, v: Array) -> Gradients:
         (MUL, "alone:a", second_needed),
         (SQR, "strided_cotangent:transposed", as_if_contiguous),
         (SQR, "second_consumer:before", last_one_wins),
+        (SOFT_MAX, "infinite", masked_by_a_factor),
     ],
     ids=lambda value: value if isinstance(value, str) else getattr(value, "__name__", ""),
 )

@@ -81,6 +81,12 @@ def test_special_values_are_zeros_and_denormal_numbers_and_few() -> None:
     assert ((stored != 0) & (np.abs(stored) < tiny)).any()
 
 
+@pytest.mark.parametrize(("data", "expected"), [("infinite", [-np.inf, np.inf]), ("negative_infinite", [-np.inf])])
+def test_infinities_are_one_of_each_sign(data: str, expected: list[float]) -> None:
+    values = drawn("uniform", data)
+    assert sorted(values[~np.isfinite(values)]) == expected
+
+
 def test_a_tensor_whose_values_are_repeated_has_them_too() -> None:
     values = drawn("uniform", "negative", (1024, 1024, 1, 1))
     assert values.shape == (DRAWN_ELEMENTS,)

@@ -192,6 +192,38 @@ def test_special_values_are_few() -> None:
     assert made("special", make_case("out = silu(a)", a=(32,)))
 
 
+ABS = replace(make_case("out = abs(a)", a=(8, 8, 2)), op="ABS")
+
+
+def test_an_op_that_has_a_value_there_is_taken_to_infinity() -> None:
+    assert one("infinite", ABS).inputs[0].init.data == "infinite"
+    assert one("infinite", replace(ABS, op="SOFT_MAX")).inputs[0].init.data == "negative_infinite"
+    # The difference of two infinities is none, and what b changes in an infinite output is not seen.
+    found = one("infinite", replace(make_case("out = add(a, b)", a=(8, 8, 2), b=(8, 8, 2)), op="ADD"))
+    assert [(i.init.data, i.param) for i in found.inputs] == [("infinite", True), ("", False)]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        replace(ABS, op="SIN"),
+        replace(ABS, graph="out = mul(abs(a), a)"),
+        replace(make_case("out = abs(a)", a=(63,)), op="ABS"),
+        replace(make_case("out = soft_max(a)", a=(1, 64)), op="SOFT_MAX"),
+    ],
+    ids=["an op with none", "another op besides", "a small tensor", "rows of one element"],
+)
+def test_others_are_not_taken_to_infinity(case: Case) -> None:
+    assert not made("infinite", case)
+
+
+def test_no_constant_where_the_exact_result_is_zero_or_none() -> None:
+    norm = replace(make_case("out = norm(a, eps)", {"eps": 0.0}, a=(8, 8)), op="NORM")
+    assert not made("constant", replace(norm, vars=(("eps", 0.0),)))
+    assert made("constant", replace(norm, vars=(("eps", 1e-6),)))
+    assert not made("constant", replace(ABS, op="SOFT_MAX_BACK"))
+
+
 def test_a_case_that_is_skipped_has_no_variants() -> None:
     assert not list(variants_of(replace(SILU, skip="why"), VARIANTS, no_resize))
 
@@ -229,9 +261,8 @@ def test_names_give_variants_of_every_case_and_default_of_one_an_op() -> None:
     assert [text for text in chosen if text.startswith(FIRST.id)] == [FIRST.id]
     assert {text.rpartition("+")[2].split(":")[0] for text in chosen if "+" in text} <= set(DEFAULT_NAMES)
     assert f"{SMALL.id}+sliced" in chosen
-    assert {v.partition("+")[2].split(":")[0] for v in ids(("all",))} - {""} == set(VARIANTS) - {
-        "broadcast", "alone", "tails"
-    }  # fmt: skip
+    impossible = {"broadcast", "alone", "tails", "infinite"}
+    assert {v.partition("+")[2].split(":")[0] for v in ids(("all",))} - {""} == set(VARIANTS) - impossible
 
 
 def test_a_full_id_means_that_case_alone_and_with_a_variant_that_variant_alone() -> None:
