@@ -39,7 +39,7 @@ def timed(command: Sequence[str], limit_s: float, env: Mapping[str, str] | None 
         text=True,
         errors="replace",
         start_new_session=True,
-        env={**os.environ, **(env or {})},
+        env={**_as_installed(), **(env or {})},
     )
     try:
         stdout, stderr = process.communicate(timeout=limit_s)
@@ -54,6 +54,11 @@ def timed(command: Sequence[str], limit_s: float, env: Mapping[str, str] | None 
     wall, cpu = time.perf_counter() - began, _children_s() - used
     foreign = max(0.0, _busy_s() - busy - cpu) / (wall * processors())
     return Sample(wall, cpu, min(1.0, foreign), code, stdout, stderr)
+
+
+def _as_installed() -> dict[str, str]:
+    """The environment, in which Python keeps what it has compiled, as it does for users."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def wait_for_quiet(patience_s: float) -> bool:

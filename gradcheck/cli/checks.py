@@ -11,6 +11,7 @@ from gradcheck.cli.outputs import Outputs
 from gradcheck.cli.stdout import write_stdout
 from gradcheck.model.errors import UsageError
 from gradcheck.model.job import METHODS, Settings
+from gradcheck.plan import LARGE
 from gradcheck.reports import FORMATS
 from gradcheck.reports.exit_code import exit_code
 from gradcheck.reports.live import LiveProgress, live_stream
@@ -96,7 +97,7 @@ class Request:
     click.option(
         "--max-elements",
         type=click.IntRange(min=1),
-        default=10_000,
+        default=Settings().max_elements,
         show_default=True,
         metavar="N",
         help="How many elements of one input --method sampled judges.",
@@ -104,8 +105,8 @@ class Request:
     click.option(
         "--large",
         is_flag=True,
-        help="Run the cases with more than 10,000 elements to differentiate too, which take most of the time. Without "
-        "it only those that --case or an id names.",
+        help=f"Run the cases with more than {LARGE:,} elements to differentiate too, which take most of the time. "
+        "Without it only those that --case or an id names.",
     ),
     given.LIMITS,
     given.ALLOC,
