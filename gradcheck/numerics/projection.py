@@ -24,6 +24,8 @@ _FLT_MAX = float(np.finfo(np.float32).max)
 #: Where fewer outputs change than this share, and there are more than `_SMALL`, they are picked out first.
 _SPARSE = 0.1
 _SMALL = 2**15
+#: Rows longer than this are quicker one by one than together, where an index as large as all of them is made.
+_WIDE = 2**12
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,10 @@ def _typical(seen: Array, expected: Array) -> float:
 def _binned(owner: Indices, values: Array, together: int) -> Array:
     """The sums of each row's values by owner; what belongs to nobody is left out."""
     rows, width = len(values), together + 1
-    index = owner if rows == 1 else (owner + width * np.arange(rows)[:, None]).ravel()
+    if owner.size > _WIDE:
+        sums = np.array([np.bincount(owner, row, width) for row in values])
+    else:
+        index = (owner + width * np.arange(rows)[:, None]).ravel()
+        sums = np.bincount(index, values.ravel(), rows * width).reshape(rows, width)
     # Of nothing bincount gives whole numbers.
-    sums: Array = np.bincount(index, values.ravel(), rows * width).astype(np.float64)
-    return sums.reshape(rows, width)[:, :together]
+    return sums[:, :together].astype(np.float64, copy=False)
