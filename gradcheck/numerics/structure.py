@@ -28,6 +28,10 @@ Mask = NDArray[np.bool_]
 Evaluate = Callable[[Indices | None, NDArray[np.float32]], NDArray[np.float32]]
 
 
+#: How often probes are repeated with other moves, where some outputs changed for others alone.
+_PASSES = 3
+
+
 @dataclass(frozen=True)
 class Structure:
     """Separable axes (of the NumPy shape), and for each of them the index that every output belongs to.
@@ -112,8 +116,30 @@ def probe(
     ]
     # Unequal moves: an output must not stay the same because what it depends on moved alike, as in soft_max. And up or
     # down at random, but always alike: what only one of them would show is then seen by all probes or by none.
-    deltas = step * rng.uniform(1.0, 2.0, x.size) * rng.choice([-1.0, 1.0], x.size)
-    changes = _changes(evaluate, x, (x + deltas).astype(np.float32), shape, sets, per_call)
+    sizes, signs = rng.uniform(1.0, 2.0, x.size), rng.choice([-1.0, 1.0], x.size)
+    base = evaluate(None, x[None, :])[0].copy()
+    owners: dict[int, Indices] = {}
+    spent = 1
+    for passes in range(_PASSES):
+        moved = (x + step * sizes * signs).astype(np.float32)
+        changes = _changes(evaluate, x, moved, base, shape, sets, per_call)
+        spent += len(changes)
+        found = _spelled(changes, axes, shape)
+        owners = found if passes == 0 else _completed(owners, found)
+        unowned = _unowned(owners, base.shape)
+        if not unowned.any():
+            break
+        # What did not change may have cancelled by chance: among a million outputs that is no rarity. The next moves
+        # are no larger, so that nothing gets across a kink that did not before.
+        sizes = rng.uniform(1.0, sizes)
+        other = evaluate(None, (x + step * sizes * signs).astype(np.float32)[None, :])[0]
+        spent += 1
+        if not (unowned & (other != base)).any():
+            break
+    return Structure(shape, owners, spent)
+
+
+def _spelled(changes: list[Mask], axes: list[int], shape: tuple[int, ...]) -> dict[int, Indices]:
     owners: dict[int, Indices] = {}
     start = 0
     for axis in axes:
@@ -122,7 +148,24 @@ def probe(
         start += count
         if owner is not None:
             owners[axis] = owner
-    return Structure(shape, owners, len(changes) + 1)
+    return owners
+
+
+def _completed(owners: dict[int, Indices], found: dict[int, Indices]) -> dict[int, Indices]:
+    """Owners with those of another pass where there was none; an axis on which the two are at odds is not separable."""
+    return {
+        axis: np.where(owner < 0, found[axis], owner)
+        for axis, owner in owners.items()
+        if axis in found and not ((owner >= 0) & (found[axis] >= 0) & (owner != found[axis])).any()
+    }
+
+
+def _unowned(owners: dict[int, Indices], outputs: tuple[int, ...]) -> Mask:
+    """Outputs that no probe changed."""
+    unowned = np.zeros(outputs, dtype=np.bool_)
+    for owner in owners.values():
+        unowned |= owner < 0
+    return unowned
 
 
 @dataclass(frozen=True)
@@ -144,12 +187,12 @@ def _changes(
     evaluate: Evaluate,
     x: NDArray[np.float32],
     moved: NDArray[np.float32],
+    base: NDArray[np.float32],
     shape: tuple[int, ...],
     sets: list[_Set],
     per_call: int,
 ) -> list[Mask]:
-    """Which outputs change when the elements of each set are moved."""
-    base = evaluate(None, x[None, :])[0].copy()
+    """Which outputs change from `base` when the elements of each set are moved."""
     results: list[Mask] = []
     for start in range(0, len(sets), per_call):
         group = sets[start : start + per_call]
