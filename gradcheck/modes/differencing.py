@@ -158,7 +158,7 @@ class Differencing:
         too_large = self.settings.method == "auto" and x.size > _LARGEST
         if self.settings.method == "dense" or too_large or x.size <= probes:
             return dense(shape, self._limit(x.size, 1), rng), 0
-        step = _PROBE * self._step(x) * (1.0 if is_narrow(self.program) else LARGEST_FACTOR)
+        step = _PROBE * self._step(x) * self._largest
         found = probe(param.evaluate, x, shape, step, self.batch.copies, self._rng(param, "probe"))
         together = math.prod(shape[axis] for axis in found.owners)
         return structured(found, self._limit(x.size, together), rng), found.probes
@@ -173,6 +173,7 @@ class Differencing:
             per_call=max(1, self.batch.copies // 4),
             # On the grid of a narrow type no other step is exact.
             adapt=not is_narrow(self.program),
+            largest=self._largest,
         )
 
     def _directional(self, param: _Param, backprop: Array, spent: int = 0) -> Numeric:
@@ -201,6 +202,11 @@ class Differencing:
         size = self.output.base.size + sum(math.prod(spec.ne) for spec in self.case.inputs)
         every = elements <= _LARGEST and moves * size <= _WORK
         return moves if every else max(_FEWEST, _SAMPLE_WORK // size)
+
+    @property
+    def _largest(self) -> float:
+        """The largest factor by which a step may grow: a case with its own may well know that none may be larger."""
+        return 1.0 if self.case.step or is_narrow(self.program) else LARGEST_FACTOR
 
     def _step(self, x: NDArray[np.float32]) -> float:
         return typical_step(x, self.case.step or (_NARROW_STEP if is_narrow(self.program) else None))

@@ -39,7 +39,8 @@ RETRIES = 3
 #: An element is decided when its uncertainty is below this share of the gradient's size.
 DECIDED = 2.0**-10
 #: The same where there are many moves, of which each retry repeats most: what is below is no matter for the verdict.
-DECIDED_OF_MANY = 2.0**-8
+#: The gap is three times the uncertainty at most, and must stay below the share at which it is taken for a kink.
+DECIDED_OF_MANY = 2.0**-9
 #: Of a step that is too large by an unknown amount, as across a kink, so much is taken at most.
 _SHRINK = 2.0**-4
 #: Steps are no smaller than this share of the element: below, the stored x moves by too few units.
@@ -105,22 +106,23 @@ def differentiate(
     step: float,
     per_call: int,
     adapt: bool = True,
+    largest: float = LARGEST_FACTOR,
 ) -> Derivative:
     """The numeric gradients, one for each cotangent, at the elements of `moves` of the flat param `x`.
 
     per_call: moves for each call of `evaluate`; each takes four evaluations
-    adapt: whether elements that the first step leaves undecided are tried with others; the one with the least
-        uncertainty stays
+    adapt: whether elements that the first step leaves undecided are tried with others, up to `largest` times that; the
+        one with the least uncertainty stays
     Raises ValueError where a step does not change the stored x.
     """
     projection = Projection(output, moves.owner, moves.together)
     stencil = _Stencil(evaluate, x, projection, per_call, _LEAST if adapt else 0.0, moves.named)
     many = len(moves.elements) >= _PILOT * per_call
-    pilot = _pilot(stencil, moves, step) if adapt and many else 1.0
+    pilot = min(largest, _pilot(stencil, moves, step)) if adapt and many else 1.0
     best = first = last = _with_noise(stencil.at(moves.elements, np.full(moves.elements.shape, step * pilot)))
     factors = np.full(moves.elements.size, pilot)
     for _ in range(RETRIES if adapt else 0):
-        wanted = _next_factors(best, last, factors, DECIDED_OF_MANY if many else DECIDED)
+        wanted = np.minimum(largest, _next_factors(best, last, factors, DECIDED_OF_MANY if many else DECIDED))
         rows = np.unique(np.flatnonzero(wanted != factors) // moves.together)
         if rows.size == 0:
             break

@@ -15,6 +15,8 @@ Mask = NDArray[np.bool_]
 #: Where D(h) and D(h/2) differ, or the slope jumps, by more than this share of the gradient, beyond rounding,
 #: there is a kink.
 KINK_SHARE = 2.0**-7
+#: A gap or a jump below this many roundings may be nothing else.
+NOISE_SLACK = 4.0
 #: At a kink backprop may be so many bends from n: slopes of both sides, and what two secants know of them.
 KINK_SLACK = 2.0
 #: A numeric value below this many of its uncertainties is not told from zero: no relative error is made of it.
@@ -84,12 +86,14 @@ def compare(backprop: Array, derivative: Derivative, size: float = 0.0) -> Judge
     size = max(size, rms(numeric))
     sizes = np.maximum(np.abs(numeric), size)
     bend = np.maximum(derivative.gap, derivative.jump / 2.0)
-    kink = finite & (bend > KINK_SHARE * sizes + 4.0 * derivative.rounding)
+    kink = finite & (bend > KINK_SHARE * sizes + NOISE_SLACK * derivative.rounding)
     with np.errstate(invalid="ignore"):
         difference = np.abs(backprop - numeric)
         scale = np.maximum(np.abs(backprop), np.abs(numeric)) + ABSOLUTE_SHARE * size
         # At a kink any slope between those on both sides is right; the bend is how far they are apart.
-        allowed = of_the_worst(numeric.size) * uncertainty + np.where(kink, KINK_SLACK * bend, 0.0)
+        # Below what counts as one, so much of the jump as is no rounding says the same.
+        bend = np.where(kink, bend, np.maximum(derivative.jump / 2.0 - NOISE_SLACK * derivative.rounding, 0.0))
+        allowed = of_the_worst(numeric.size) * uncertainty + KINK_SLACK * bend
         beyond = np.maximum(difference - allowed, 0.0)
         excess = np.divide(beyond, scale, out=np.where(beyond > 0, np.inf, 0.0), where=scale > 0)
         unresolved = (np.abs(numeric) < RESOLVED * uncertainty) & (uncertainty > 0)

@@ -131,9 +131,15 @@ class Projection:
 
     @cached_property
     def _least_weights(self) -> Array:
-        """The variance of a single output of each column: (1, cotangents, together)."""
+        """The variance of a single output of each column: (1, cotangents, together).
+
+        A column that has none may still have changed any output by less than its last place.
+        """
         counts = self._sums(np.ones((1, self.output.base.size)), np.ones_like(self.output.cotangents))
-        return np.divide(self._all_weights, counts, out=np.zeros_like(counts), where=counts > 0)
+        least = np.divide(self._all_weights, counts, out=np.full_like(counts, np.inf), where=counts > 0)
+        smallest = least.min(axis=2, keepdims=True, initial=np.inf)
+        least = np.where(counts > 0, least, smallest)
+        return np.where(np.isfinite(least), least, 0.0)
 
     @cached_property
     def _all_weights(self) -> Array:

@@ -21,7 +21,12 @@ def _without(declared: Input, kept: Input) -> Input:
 
 
 def broadcast(case: Case) -> tuple[Case, ...]:
-    """The second of two f32 params of one shape has size 1 along an axis, for each axis in turn."""
+    """The second of two f32 params of one shape has size 1 along an axis, for each axis in turn.
+
+    Not where a case looks at its params through views, which say their sizes themselves.
+    """
+    if "view_" in case.graph:
+        return ()
     params = [declared for declared in case.params if movable(case, declared)]
     pair = next(((a, b) for at, a in enumerate(params) for b in params[at + 1 :] if a.ne == b.ne), None)
     if pair is None:
