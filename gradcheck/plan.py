@@ -6,13 +6,10 @@ from fnmatch import fnmatchcase
 
 from gradcheck.model.case import Case
 from gradcheck.model.errors import UsageError
-from gradcheck.model.job import AUTO, CPU, NUMPY, Job, Settings
+from gradcheck.model.job import AUTO, CPU, LARGE, NUMPY, Job, Settings
 from gradcheck.model.place import Place
 from gradcheck.model.run import DeviceInfo
 from gradcheck.model.server import Server, is_server, parse_server
-
-#: Cases of grad with more elements to differentiate run only where that is asked for.
-LARGE = 10_000
 
 
 def plan(

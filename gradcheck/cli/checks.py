@@ -10,8 +10,7 @@ from gradcheck.cli import options as given
 from gradcheck.cli.outputs import Outputs
 from gradcheck.cli.stdout import write_stdout
 from gradcheck.model.errors import UsageError
-from gradcheck.model.job import METHODS, Settings
-from gradcheck.plan import LARGE
+from gradcheck.model.job import LARGE, METHODS, Settings
 from gradcheck.reports import FORMATS
 from gradcheck.reports.exit_code import exit_code
 from gradcheck.reports.live import LiveProgress, live_stream

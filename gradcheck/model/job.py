@@ -18,6 +18,8 @@ ALL = "all"
 #: sampled: some of them; directional: all at once, in random directions; auto: structured, and where that would take
 #: too long sampled and directional.
 METHODS = ("auto", "structured", "dense", "sampled", "directional")
+#: Cases of grad with more elements to differentiate run only where that is asked for.
+LARGE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
