@@ -61,7 +61,7 @@ def _is_lost(derivative: Derivative) -> bool:
 
 
 @dataclass(frozen=True)
-class _Param:
+class Param:
     """A param as the numerics see it: finite, since an infinite element has no neighbours and is held where it is.
 
     x: the flat values, 0 in place of what is infinite
@@ -76,10 +76,11 @@ class _Param:
     infinities: NDArray[np.float32]
 
     @staticmethod
-    def of(spec: Input, batch: Batch, stored: Array) -> "_Param":
+    def of(spec: Input, batch: Batch, stored: Array) -> "Param":
+        """From the values that a program holds."""
         values = stored.ravel().astype(np.float32)
         fixed = ~np.isfinite(values)
-        return _Param(spec, batch, np.where(fixed, np.float32(0), values), fixed, values)
+        return Param(spec, batch, np.where(fixed, np.float32(0), values), fixed, values)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,9 +112,12 @@ class Differencing:
     batch: Batch
     output: Output
 
-    def numeric(self, spec: Input, backprop: Array) -> list[Numeric]:
-        """The numeric gradient of one param; backprop is (cotangents, elements of the param)."""
-        param = _Param.of(spec, self.batch, self.program.stored(spec.name))
+    def param(self, spec: Input) -> Param:
+        """A param with the values that the program holds."""
+        return Param.of(spec, self.batch, self.program.stored(spec.name))
+
+    def numeric(self, param: Param, backprop: Array) -> list[Numeric]:
+        """The numeric gradient of one param; backprop is (cotangents, elements of the param), 0 where x is fixed."""
         own, spent = self._with_noise(param)
         if self.settings.method == "directional" and param.x.size:
             return [own._directional(param, backprop, spent)]
@@ -122,7 +126,7 @@ class Differencing:
             return [param.without_fixed(found), own._directional(param, backprop)]
         return [param.without_fixed(found)]
 
-    def _with_noise(self, param: _Param) -> tuple["Differencing", int]:
+    def _with_noise(self, param: Param) -> tuple["Differencing", int]:
         """The same with the noise of the outputs as this param's moves show it, and the evaluations spent."""
         # On the grid of a narrow type nothing is rounded, and off it all is.
         if is_narrow(self.program) or not param.x.size:
@@ -131,7 +135,7 @@ class Differencing:
         output, spent = with_measured_noise(param.evaluate, param.x, self.output, self.batch.copies, rng)
         return replace(self, output=output), spent
 
-    def _elements(self, param: _Param, backprop: Array, spent: int) -> Numeric:
+    def _elements(self, param: Param, backprop: Array, spent: int) -> Numeric:
         x = param.x
         moves, probes = self._moves(param)
         derivative = self._differentiate(param, moves)
@@ -151,7 +155,7 @@ class Differencing:
         method = "sampled" if elements.size < x.size else "dense" if moves.owner is None else "structured"
         return Numeric(method, elements, backprop[:, elements], replace(derivative, evaluations=spent))
 
-    def _moves(self, param: _Param) -> tuple[Moves, int]:
+    def _moves(self, param: Param) -> tuple[Moves, int]:
         """What to move together; few elements are sooner moved one by one than probed."""
         x, shape, rng = param.x, param.shape, self._rng(param, "elements")
         probes = 2 * sum((size - 1).bit_length() for size in shape)
@@ -163,7 +167,7 @@ class Differencing:
         together = math.prod(shape[axis] for axis in found.owners)
         return structured(found, self._limit(x.size, together), rng), found.probes
 
-    def _differentiate(self, param: _Param, moves: Moves) -> Derivative:
+    def _differentiate(self, param: Param, moves: Moves) -> Derivative:
         return differentiate(
             param.evaluate,
             param.x,
@@ -176,7 +180,7 @@ class Differencing:
             largest=self._largest,
         )
 
-    def _directional(self, param: _Param, backprop: Array, spent: int = 0) -> Numeric:
+    def _directional(self, param: Param, backprop: Array, spent: int = 0) -> Numeric:
         x = param.x
         count = _DIRECTIONS if x.size <= _LARGEST else _FEW_DIRECTIONS
         claimed, derivative = directional(
@@ -211,5 +215,5 @@ class Differencing:
     def _step(self, x: NDArray[np.float32]) -> float:
         return typical_step(x, self.case.step or (_NARROW_STEP if is_narrow(self.program) else None))
 
-    def _rng(self, param: _Param, purpose: str) -> Generator:
+    def _rng(self, param: Param, purpose: str) -> Generator:
         return generator(self.settings.seed, self.case.id, purpose, param.spec.name)

@@ -112,11 +112,12 @@ def _params(spec: Input, gradients: Sequence[Gradients], differencing: Differenc
     made = [each[spec.name] for each in gradients]
     # What is missing or misshapen fails for that; zeros stand in for it.
     flat = np.stack([np.zeros(math.prod(shape)) if g is None or g.shape != shape else g.ravel() for g in made])
+    param = differencing.param(spec)
     # There is no derivative at infinity, so nothing is asked of what ggml has for it.
-    flat[:, ~np.isfinite(differencing.program.stored(spec.name).ravel())] = 0.0
+    flat[:, param.fixed] = 0.0
     return [
         _param(spec.name, shape, made[k], flat[k], found, k, size)
-        for found in differencing.numeric(spec, flat)
+        for found in differencing.numeric(param, flat)
         for size in [max(rms(value) for value in found.derivative.value)]
         for k in range(len(made))
     ]

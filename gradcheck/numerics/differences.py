@@ -122,7 +122,7 @@ def differentiate(
     best = first = last = _with_noise(stencil.at(moves.elements, np.full(moves.elements.shape, step * pilot)))
     factors = np.full(moves.elements.size, pilot)
     for _ in range(RETRIES if adapt else 0):
-        wanted = np.minimum(largest, _next_factors(best, last, factors, DECIDED_OF_MANY if many else DECIDED))
+        wanted = _next_factors(best, last, factors, DECIDED_OF_MANY if many else DECIDED, largest)
         rows = np.unique(np.flatnonzero(wanted != factors) // moves.together)
         if rows.size == 0:
             break
@@ -141,11 +141,11 @@ def _pilot(stencil: "_Stencil", moves: Moves, step: float) -> float:
     rows = np.unique(np.linspace(0, len(moves.elements) - 1, stencil.per_call).astype(np.int64))
     elements = moves.elements[rows]
     seen = _with_noise(stencil.at(elements, np.full(elements.shape, step)))
-    wanted = _next_factors(seen, seen, np.ones(elements.size), DECIDED)
+    wanted = _next_factors(seen, seen, np.ones(elements.size), DECIDED, LARGEST_FACTOR)
     return float(np.median(wanted))
 
 
-def _next_factors(best: Derivative, last: Derivative, factors: Array, share: float) -> Array:
+def _next_factors(best: Derivative, last: Derivative, factors: Array, share: float, largest: float) -> Array:
     """For each element the step that balances truncation and rounding, in units of the first; unchanged if decided."""
     undecided = _undecided(best, share)
     # Of several cotangents the one that is worst off decides.
@@ -156,7 +156,7 @@ def _next_factors(best: Derivative, last: Derivative, factors: Array, share: flo
     change = np.where(gap > rounding, np.clip(shrink, _SHRINK, 1.0), LARGEST_FACTOR)
     change = np.where(np.isfinite(gap), change, _SHRINK)
     wanted = factors * np.exp2(np.round(np.log2(change)))
-    wanted = np.clip(wanted, LEAST_FACTOR, LARGEST_FACTOR)
+    wanted = np.clip(wanted, LEAST_FACTOR, largest)
     return np.where(undecided.any(axis=0), wanted, factors)
 
 

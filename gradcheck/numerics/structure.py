@@ -117,11 +117,11 @@ def probe(
     # Unequal moves: an output must not stay the same because what it depends on moved alike, as in soft_max. And up or
     # down at random, but always alike: what only one of them would show is then seen by all probes or by none.
     sizes, signs = rng.uniform(1.0, 2.0, x.size), rng.choice([-1.0, 1.0], x.size)
+    moved = (x + step * sizes * signs).astype(np.float32)
     base = evaluate(None, x[None, :])[0].copy()
     owners: dict[int, Indices] = {}
     spent = 1
     for passes in range(_PASSES):
-        moved = (x + step * sizes * signs).astype(np.float32)
         changes = _changes(evaluate, x, moved, base, shape, sets, per_call)
         spent += len(changes)
         found = _spelled(changes, axes, shape)
@@ -132,7 +132,8 @@ def probe(
         # What did not change may have cancelled by chance: among a million outputs that is no rarity. The next moves
         # are no larger, so that nothing gets across a kink that did not before.
         sizes = rng.uniform(1.0, sizes)
-        other = evaluate(None, (x + step * sizes * signs).astype(np.float32)[None, :])[0]
+        moved = (x + step * sizes * signs).astype(np.float32)
+        other = evaluate(None, moved[None, :])[0]
         spent += 1
         if not (unowned & (other != base)).any():
             break

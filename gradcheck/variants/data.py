@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gradcheck.model.case import Case, Init, Input
+from gradcheck.variants.operands import differentiating
 
 #: Inits whose values are drawn from a range, one by one.
 _DRAWN = frozenset({"uniform", "normal", "positive", "distinct"})
@@ -39,15 +40,9 @@ def infinite(case: Case) -> tuple[Case, ...]:
         suited = [name for name in _suited(case, _takes_infinities) if case.op in ops]
         if suited:
             (made,) = _with(case, "infinite", data, suited[:1])
-            return (replace(made, inputs=tuple(_hidden(i, suited[0]) for i in made.inputs)),)
+            # What another param changes in an infinite output is not to be seen.
+            return (differentiating(made, suited[0], "beside an infinite operand"),)
     return ()
-
-
-def _hidden(declared: Input, infinite: str) -> Input:
-    """What another param changes in an infinite output is not to be seen: it is not differentiated."""
-    if declared.name == infinite or not declared.param:
-        return declared
-    return replace(declared, param=False, reason="beside an infinite operand")
 
 
 def negative(case: Case) -> tuple[Case, ...]:

@@ -11,13 +11,18 @@ def alone(case: Case) -> tuple[Case, ...]:
     if len(case.params) < 2:
         return ()
     return tuple(
-        replace(case, variant=f"alone:{kept.name}", inputs=tuple(_without(i, kept) for i in case.inputs))
-        for kept in case.params
+        replace(differentiating(case, kept.name, "alone"), variant=f"alone:{kept.name}") for kept in case.params
     )
 
 
-def _without(declared: Input, kept: Input) -> Input:
-    return declared if declared is kept or not declared.param else replace(declared, param=False, reason="alone")
+def differentiating(case: Case, name: str, reason: str) -> Case:
+    """The case with one param alone; `reason` says why the others are none."""
+
+    def without(declared: Input) -> Input:
+        other = declared.param and declared.name != name
+        return replace(declared, param=False, reason=reason) if other else declared
+
+    return replace(case, inputs=tuple(without(declared) for declared in case.inputs))
 
 
 def broadcast(case: Case) -> tuple[Case, ...]:
